@@ -1,0 +1,42 @@
+"""The exceptions of the package. A tool maps them to a message and an exit status; none is a bug report."""
+
+from __future__ import annotations
+
+
+class MorelloError(Exception):
+    """Anything the user can do something about. `str(e)` is the whole message.
+
+    exit_code: what a command line tool exits with (DESIGN: 1 bad program, 2 unusable input).
+    """
+
+    exit_code = 1
+
+
+class InputError(MorelloError):
+    """Unusable input: a missing file, a malformed archive, arrays that do not fit the signature."""
+
+    exit_code = 2
+
+
+class CompileError(MorelloError):
+    """The program does not compile. `diagnostics` holds MLIR-style lines `file:line:col: error: ...`."""
+
+    def __init__(self, message: str, diagnostics: tuple[str, ...] = ()):
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class PipelineError(CompileError):
+    """Pipeline text that does not parse: an unknown pass or option, unbalanced brackets."""
+
+
+class PassError(CompileError):
+    """A pass failed; the message carries the location of the op at fault."""
+
+
+class SpecError(MorelloError):
+    """A Spec, tensor spec or layout that is malformed (text or value)."""
+
+
+class ScheduleError(MorelloError):
+    """A schedule that does not parse or is not legal. The message names the step and the reason."""
