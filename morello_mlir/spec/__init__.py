@@ -1,0 +1,33 @@
+"""Specs, tensor specs and layouts, and their text form. Imports no MLIR."""
+
+from .dtype import DTYPE_BYTES, dtype_bytes
+from .layout import Layout, dense_strides, is_dense, row_stride
+from .spec import (
+    FUNCTIONS,
+    LIMITED,
+    MEMORIES,
+    Function,
+    Spec,
+    TensorSpec,
+    matmul_spec,
+    split_top,
+    stride_class,
+)
+
+__all__ = [
+    "DTYPE_BYTES",
+    "FUNCTIONS",
+    "LIMITED",
+    "MEMORIES",
+    "Function",
+    "Layout",
+    "Spec",
+    "TensorSpec",
+    "dense_strides",
+    "dtype_bytes",
+    "is_dense",
+    "matmul_spec",
+    "row_stride",
+    "split_top",
+    "stride_class",
+]

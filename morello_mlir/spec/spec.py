@@ -1,0 +1,270 @@
+"""Specs: a function over tensor specs, plus memory limits. What is to be computed, never how (DESIGN, vocabulary).
+
+Text form, read and printed by `Spec.parse` and `str`:
+
+    Matmul([1, 512, 512, 512], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import SpecError
+from .dtype import dtype_bytes
+from .layout import Layout
+
+#: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
+MEMORIES = ("GL", "L2", "L1", "VRF")
+LIMITED = ("VRF", "L1", "L2")
+
+#: Row strides are told apart by the largest power of two that divides them, up to this many bytes (beyond the span of
+#: any L2's sets it makes no difference to which sets the rows fall into).
+MAX_STRIDE_CLASS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a Spec can compute: its dims, and which dims each operand has, in logical order. The output is last."""
+
+    name: str
+    dims: tuple[str, ...]
+    operands: tuple[tuple[str, tuple[str, ...]], ...]
+    reduction: tuple[str, ...]
+    accumulates: bool
+
+    def operand_index(self, name: str) -> int:
+        for i, (n, _) in enumerate(self.operands):
+            if n == name:
+                return i
+        raise SpecError(f"{self.name} has no operand '{name}' (have {', '.join(n for n, _ in self.operands)})")
+
+
+def _matmul(name: str, accumulates: bool) -> Function:
+    operands = (("lhs", ("b", "m", "k")), ("rhs", ("b", "k", "n")), ("out", ("b", "m", "n")))
+    return Function(name, ("b", "m", "k", "n"), operands, ("k",), accumulates)
+
+
+#: `Matmul`: out = lhs @ rhs per batch; `MatmulAccum`: out += lhs @ rhs.
+FUNCTIONS = {f.name: f for f in (_matmul("Matmul", False), _matmul("MatmulAccum", True))}
+
+
+def stride_class(stride_bytes: int) -> int:
+    """The largest power of two that divides `stride_bytes`, at most MAX_STRIDE_CLASS (which 0 maps to as well)."""
+    return min(stride_bytes & -stride_bytes, MAX_STRIDE_CLASS) if stride_bytes else MAX_STRIDE_CLASS
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One operand: dtype, memory, layout and contiguity class.
+
+    row_stride: the class (see `stride_class`) of the distance in bytes between rows; None where rows follow one another
+    (the class is then that of the row length) and in packed layouts. unit: the innermost dim has unit stride.
+    """
+
+    dtype: str
+    memory: str
+    layout: Layout
+    row_stride: int | None = None
+    unit: bool = True
+
+    def __post_init__(self) -> None:
+        dtype_bytes(self.dtype)
+        if self.memory not in MEMORIES:
+            raise SpecError(f"unknown memory '{self.memory}' (have {', '.join(MEMORIES)})")
+        s = self.row_stride
+        if s is not None and (s <= 0 or s & (s - 1) or s > MAX_STRIDE_CLASS):
+            raise SpecError(f"row stride class {s} is not a power of two up to {MAX_STRIDE_CLASS}")
+
+    def text(self, names: Sequence[str] | None = None) -> str:
+        """`(f32, GL, row_major)`, with `s4096` for a row stride class and `gapped` for a non-unit inner stride."""
+        out = [self.dtype, self.memory, self.layout.text(names)]
+        if self.row_stride is not None:
+            out.append(f"s{self.row_stride}")
+        if not self.unit:
+            out.append("gapped")
+        return f"({', '.join(out)})"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @staticmethod
+    def parse(text: str, names: Sequence[str]) -> TensorSpec:
+        """Reads what `text` printed. Raises SpecError."""
+        t = text.strip()
+        if not (t.startswith("(") and t.endswith(")")):
+            raise SpecError(f"tensor spec '{t}': expected (dtype, memory, layout)")
+        pieces = split_top(t[1:-1])
+        if len(pieces) < 3:
+            raise SpecError(f"tensor spec '{t}': expected (dtype, memory, layout)")
+        stride, unit = None, True
+        for extra in pieces[3:]:
+            if extra == "gapped":
+                unit = False
+            elif re.fullmatch(r"s\d+", extra):
+                stride = int(extra[1:])
+            else:
+                raise SpecError(f"tensor spec '{t}': cannot read '{extra}'")
+        return TensorSpec(pieces[0], pieces[1], Layout.parse(pieces[2], names), stride, unit)
+
+
+def split_top(text: str) -> list[str]:
+    """Splits at commas outside brackets. Raises SpecError on unbalanced brackets."""
+    out, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        if c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+            if depth < 0:
+                raise SpecError(f"unbalanced brackets in '{text}'")
+        elif c == "," and depth == 0:
+            out.append(text[start:i].strip())
+            start = i + 1
+    if depth:
+        raise SpecError(f"unbalanced brackets in '{text}'")
+    last = text[start:].strip()
+    return [*out, last] if last or out else []
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A goal. dims follow the function's order ([b, m, k, n]); limits are (memory, amount) pairs, or empty for the
+    whole machine. `canonical` makes equal goals equal objects.
+
+    Raises SpecError for an unknown function, a wrong number of dims or operands, negative sizes or bad limits.
+    """
+
+    function: str
+    dims: tuple[int, ...]
+    operands: tuple[TensorSpec, ...]
+    serial: bool = True
+    limits: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        f = FUNCTIONS.get(self.function)
+        if f is None:
+            raise SpecError(f"unknown function '{self.function}' (have {', '.join(FUNCTIONS)})")
+        if len(self.dims) != len(f.dims):
+            raise SpecError(f"{self.function} has {len(f.dims)} dims [{', '.join(f.dims)}], not {len(self.dims)}")
+        if any(d < 0 for d in self.dims):
+            raise SpecError(f"{self.function}: negative size in {list(self.dims)}")
+        if len(self.operands) != len(f.operands):
+            raise SpecError(f"{self.function} has {len(f.operands)} operands, not {len(self.operands)}")
+        for (name, dims), t in zip(f.operands, self.operands, strict=True):
+            if t.layout.rank != len(dims):
+                raise SpecError(f"{self.function}: the layout of {name} has rank {t.layout.rank}, not {len(dims)}")
+        for memory, amount in self.limits:
+            if memory not in LIMITED or amount < 0:
+                raise SpecError(f"bad limit {memory}={amount} (limits: {', '.join(LIMITED)}, not negative)")
+
+    @property
+    def info(self) -> Function:
+        return FUNCTIONS[self.function]
+
+    def size(self, dim: str) -> int:
+        return self.dims[self.info.dims.index(dim)]
+
+    def operand_shape(self, i: int) -> tuple[int, ...]:
+        """Logical shape of operand `i`."""
+        return tuple(self.size(d) for d in self.info.operands[i][1])
+
+    def operand_names(self, i: int) -> tuple[str, ...]:
+        return self.info.operands[i][1]
+
+    def row_class(self, i: int) -> int | None:
+        """The stride class of operand `i`: declared, or that of its row length; None in a packed layout."""
+        t = self.operands[i]
+        if t.layout.is_packed:
+            return None
+        if t.row_stride is not None:
+            return t.row_stride
+        return stride_class(self.operand_shape(i)[t.layout.innermost] * dtype_bytes(t.dtype))
+
+    @property
+    def flops(self) -> int:
+        """Floating point (or integer) operations: a multiply and an add per point."""
+        total = 2
+        for d in self.dims:
+            total *= d
+        return total
+
+    def canonical(self) -> Spec:
+        """The same goal with every contiguity class in its shortest form (omitted where it is the row length's) and
+        limits in a fixed order."""
+        ops = []
+        for i, t in enumerate(self.operands):
+            own = stride_class(self.operand_shape(i)[t.layout.innermost] * dtype_bytes(t.dtype))
+            drop = t.layout.is_packed or t.row_stride == own
+            ops.append(replace(t, row_stride=None) if drop else t)
+        order = {m: i for i, m in enumerate(LIMITED)}
+        limits = tuple(sorted(self.limits, key=lambda p: order[p[0]]))
+        return replace(self, operands=tuple(ops), limits=limits)
+
+    def with_limits(self, limits: Mapping[str, int]) -> Spec:
+        return replace(self, limits=tuple(limits.items())).canonical()
+
+    def __str__(self) -> str:
+        f = self.info
+        parts = [str(list(self.dims))]
+        parts += [t.text(names) for t, (_, names) in zip(self.operands, f.operands, strict=True)]
+        parts.append("serial" if self.serial else "parallel")
+        if self.limits:
+            parts.append("[" + ", ".join(f"{m}={v}" for m, v in self.limits) + "]")
+        return f"{self.function}({', '.join(parts)})"
+
+    @staticmethod
+    def parse(text: str) -> Spec:
+        """Reads what `str` printed. Raises SpecError saying what is wrong."""
+        t = text.strip()
+        m = re.fullmatch(r"([A-Za-z_]\w*)\s*\((.*)\)", t, re.S)
+        if not m:
+            raise SpecError(f"cannot read the Spec '{t}': expected Function([sizes], (operand), ..., serial)")
+        f = FUNCTIONS.get(m[1])
+        if f is None:
+            raise SpecError(f"unknown function '{m[1]}' (have {', '.join(FUNCTIONS)})")
+        pieces = split_top(m[2])
+        need = 1 + len(f.operands) + 1
+        if len(pieces) not in (need, need + 1):
+            raise SpecError(
+                f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; got {len(pieces)} parts"
+            )
+        sizes = pieces[0]
+        if not re.fullmatch(r"\[[\d,\s]*\]", sizes):
+            raise SpecError(f"{f.name}: cannot read the sizes '{sizes}'")
+        dims = tuple(int(x) for x in sizes[1:-1].split(",") if x.strip())
+        operands = tuple(
+            TensorSpec.parse(p, names) for p, (_, names) in zip(pieces[1 : need - 1], f.operands, strict=True)
+        )
+        if pieces[need - 1] not in ("serial", "parallel"):
+            raise SpecError(f"{f.name}: expected serial or parallel, not '{pieces[need - 1]}'")
+        limits: list[tuple[str, int]] = []
+        if len(pieces) > need:
+            body = pieces[need]
+            if not re.fullmatch(r"\[\s*(\w+\s*=\s*\d+\s*(,\s*(?=\w)|(?=\])))*\]", body):
+                raise SpecError(f"{f.name}: cannot read the limits '{body}'")
+            for item in body[1:-1].split(","):
+                name, _, value = item.partition("=")
+                limits.append((name.strip(), int(value)))
+        return Spec(f.name, dims, operands, pieces[need - 1] == "serial", tuple(limits))
+
+
+def matmul_spec(
+    m: int,
+    k: int,
+    n: int,
+    *,
+    b: int = 1,
+    dtype: str = "f32",
+    lhs: str = "row_major",
+    rhs: str = "row_major",
+    accumulate: bool = False,
+) -> Spec:
+    """The Spec of a contiguous `b x (m x k) @ (k x n)` product in GL; `lhs`, `rhs`: row_major or col_major."""
+    f = FUNCTIONS["MatmulAccum" if accumulate else "Matmul"]
+    ops = tuple(
+        TensorSpec(dtype, "GL", Layout.parse(lay, names))
+        for lay, (_, names) in zip((lhs, rhs, "row_major"), f.operands, strict=True)
+    )
+    return Spec(f.name, (b, m, k, n), ops)
