@@ -1,0 +1,1 @@
+"""The command lines: `morello-opt`, `morello-run` and `morello`."""
