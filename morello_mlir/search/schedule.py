@@ -1,0 +1,320 @@
+"""Schedules: the tree of actions that implements a Spec, as data and as text that a person can read and edit.
+
+    to_accum
+    split k by 256:
+        move rhs to L2 as [b, n/16, k, n%16]
+        tile m by 96:
+            move lhs to L2 as [b, m/6, k, m%6]
+            tile n by 16:
+                tile m by 6:
+                    move out to VRF
+                    kernel broadcast_fma
+    rest:
+        ?
+
+A loop's body is indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the search
+fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
+The tree alone does not know sizes; `actions` says what each step makes of a Spec and whether it is legal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+from ..errors import ScheduleError
+
+INDENT = "    "
+
+
+class _Hashed:
+    """Keeps a node's hash: subtrees are shared, and without it every look-up would walk the whole tree below."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class ToAccum(_Hashed):
+    """Turns a function that overwrites its output into the accumulating one, whose first reduction step stores."""
+
+    body: Node
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return "to_accum"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile(_Hashed):
+    """A loop over `dim` in steps of `size`; `rest` implements the remainder and is None where `size` divides."""
+
+    dim: str
+    size: int
+    body: Node
+    rest: Node | None = None
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return f"tile {self.dim} by {self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Split(_Hashed):
+    """As Tile, along the reduction dim: every step accumulates into the same output."""
+
+    dim: str
+    size: int
+    body: Node
+    rest: Node | None = None
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return f"split {self.dim} by {self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move(_Hashed):
+    """Brings an operand into a memory; `layout` is its text where it is repacked, None where it keeps its layout."""
+
+    operand: str
+    memory: str
+    layout: str | None
+    body: Node
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return f"move {self.operand} to {self.memory}" + (f" as {self.layout}" if self.layout else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel(_Hashed):
+    """A leaf: the kernel called `name` of the target."""
+
+    name: str
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return f"kernel {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hole(_Hashed):
+    """What the search is to fill in."""
+
+    __hash__ = _Hashed.__hash__
+
+    def label(self) -> str:
+        return "?"
+
+
+Node: TypeAlias = ToAccum | Tile | Split | Move | Kernel | Hole
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The subtrees of `node`, the remainder last."""
+    if isinstance(node, (Tile, Split)):
+        return (node.body,) if node.rest is None else (node.body, node.rest)
+    if isinstance(node, (ToAccum, Move)):
+        return (node.body,)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every distinct subtree of `node` once, parents first."""
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            yield n
+            stack.extend(reversed(children(n)))
+
+
+def has_hole(node: Node) -> bool:
+    return any(isinstance(n, Hole) for n in walk(node))
+
+
+# ---------------------------------------------------------------- printing
+
+
+def _shared(root: Node, least: int) -> list[Node]:
+    """Subtrees of at least `least` nodes that more than one place refers to, smallest first."""
+    refs: dict[Node, int] = {}
+    size: dict[Node, int] = {}
+    order: list[Node] = []
+
+    def visit(n: Node) -> int:
+        refs[n] = refs.get(n, 0) + 1
+        if refs[n] == 1:
+            size[n] = 1 + sum(visit(c) for c in children(n))
+            order.append(n)
+        return size[n]
+
+    visit(root)
+    return [n for n in order if refs[n] > 1 and size[n] >= least]
+
+
+def to_text(root: Node, *, share: int = 4, note: Callable[[tuple[int, ...]], str] | None = None) -> str:
+    """The schedule as text that `parse` reads back. Subtrees of `share` nodes or more that repeat are defined once.
+
+    note: gives a comment for the node at a path of child numbers; names are then not used, since a shared subtree has
+    many places.
+    """
+    names: dict[Node, str] = {}
+    out: list[str] = []
+
+    def emit(n: Node, depth: int, path: tuple[int, ...], top: Node | None = None) -> None:
+        pad = INDENT * depth
+        if n in names and n is not top:
+            out.append(f"{pad}use {names[n]}")
+            return
+        colon = ":" if isinstance(n, (Tile, Split)) else ""
+        remark = note(path) if note else ""
+        out.append(f"{pad}{n.label()}{colon}" + (f"  // {remark}" if remark else ""))
+        if isinstance(n, (Tile, Split)):
+            emit(n.body, depth + 1, (*path, 0))
+            if n.rest is not None:
+                out.append(f"{pad}rest:")
+                emit(n.rest, depth + 1, (*path, 1))
+        elif isinstance(n, (ToAccum, Move)):
+            emit(n.body, depth, (*path, 0))
+
+    if note is None and share:
+        for n in _shared(root, share):
+            names[n] = f"#{len(names) + 1}"
+            out.append(f"define {names[n]}:")
+            emit(n, 1, (), top=n)
+    emit(root, 0, ())
+    return "\n".join(out)
+
+
+# ---------------------------------------------------------------- parsing
+
+_TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+(\d+)\s*:$")
+_MOVE = re.compile(r"move\s+([A-Za-z_]\w*)\s+to\s+(\w+)(?:\s+as\s+(\S.*))?$")
+_KERNEL = re.compile(r"kernel\s+([A-Za-z_]\w*)$")
+_USE = re.compile(r"use\s+(#\w+)$")
+_DEFINE = re.compile(r"define\s+(#\w+)\s*:$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    indent: int
+    text: str
+
+
+def _lines(text: str) -> list[_Line]:
+    out = []
+    for i, raw in enumerate(text.splitlines(), 1):
+        body = raw.split("//", 1)[0].rstrip().expandtabs(len(INDENT))
+        if body.strip():
+            out.append(_Line(i, len(body) - len(body.lstrip()), body.strip()))
+    return out
+
+
+class _Parser:
+    def __init__(self, text: str):
+        self.lines = _lines(text)
+        self.at = 0
+        self.names: dict[str, Node] = {}
+
+    def fail(self, line: _Line | None, why: str) -> ScheduleError:
+        where = f"schedule line {line.number}: '{line.text}'" if line else "schedule"
+        return ScheduleError(f"{where}: {why}")
+
+    def peek(self) -> _Line | None:
+        return self.lines[self.at] if self.at < len(self.lines) else None
+
+    def file(self) -> Node:
+        while (line := self.peek()) and (m := _DEFINE.match(line.text)):
+            if m[1] in self.names:
+                raise self.fail(line, f"{m[1]} is defined twice")
+            self.at += 1
+            self.names[m[1]] = self.nested(line)
+        root = self.block(self.lines[self.at].indent if self.peek() else 0)
+        if (line := self.peek()) is not None:
+            raise self.fail(line, "nothing may follow here (a kernel, a loop or a hole ends a block)")
+        return root
+
+    def nested(self, opener: _Line) -> Node:
+        """The indented block under `opener`."""
+        line = self.peek()
+        if line is None or line.indent <= opener.indent:
+            raise self.fail(opener, "an indented body must follow")
+        return self.block(line.indent)
+
+    def block(self, indent: int) -> Node:
+        """Steps of one block from here on, all at `indent`. A chain of steps is read without recursion."""
+        wrap: list[Callable[[Node], Node]] = []
+        while True:
+            line = self.peek()
+            if line is None or line.indent < indent:
+                last = self.lines[self.at - 1] if self.at else None
+                raise self.fail(last, "the block ends without a kernel, a loop or '?'")
+            if line.indent > indent:
+                raise self.fail(line, "unexpected indentation")
+            self.at += 1
+            end = self.step(line, wrap)
+            if end is not None:
+                for w in reversed(wrap):
+                    end = w(end)
+                return end
+
+    def step(self, line: _Line, wrap: list[Callable[[Node], Node]]) -> Node | None:
+        """Reads the step on `line`: appends to `wrap` where another must follow, else returns the node."""
+        t = line.text
+        if t == "to_accum":
+            wrap.append(ToAccum)
+            return None
+        if m := _MOVE.match(t):
+            operand, memory, layout = m[1], m[2], m[3]
+            wrap.append(lambda body: Move(operand, memory, layout.strip() if layout else None, body))
+            return None
+        if m := _TILE.match(t):
+            return self.loop(line, m)
+        if m := _KERNEL.match(t):
+            return Kernel(m[1])
+        if m := _USE.match(t):
+            if m[1] not in self.names:
+                raise self.fail(line, f"{m[1]} is not defined above")
+            return self.names[m[1]]
+        if t == "?":
+            return Hole()
+        if t == "rest:":
+            raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
+        raise self.fail(line, "unknown step (have to_accum, tile, split, move, kernel, use, ?)")
+
+    def loop(self, line: _Line, m: re.Match[str]) -> Node:
+        size = int(m[3])
+        if size < 1:
+            raise self.fail(line, "the size must be positive")
+        body = self.nested(line)
+        rest = None
+        nxt = self.peek()
+        if nxt and nxt.text == "rest:" and nxt.indent == line.indent:
+            self.at += 1
+            rest = self.nested(nxt)
+        return (Tile if m[1] == "tile" else Split)(m[2], size, body, rest)
+
+
+def parse(text: str) -> Node:
+    """Reads a schedule. Raises ScheduleError naming the line and the reason. Legality for a Spec is not checked here."""
+    if not _lines(text):
+        raise ScheduleError("schedule: empty (write '?' to let the search choose)")
+    try:
+        return _Parser(text).file()
+    except RecursionError:
+        raise ScheduleError("schedule: nested too deeply") from None
