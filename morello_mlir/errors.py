@@ -31,7 +31,23 @@ class PipelineError(CompileError):
 
 
 class PassError(CompileError):
-    """A pass failed; the message carries the location of the op at fault."""
+    """A pass failed; the message carries the location of the op at fault.
+
+    pass_name: the pass, where it is known. reported: all that was reported up to the failure, as
+    `morello_mlir.passes.diagnostics.Diagnostic` values (warnings and remarks included).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        diagnostics: tuple[str, ...] = (),
+        *,
+        pass_name: str = "",
+        reported: tuple[object, ...] = (),
+    ):
+        super().__init__(message, diagnostics)
+        self.pass_name = pass_name
+        self.reported = reported
 
 
 class SpecError(MorelloError):

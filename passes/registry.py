@@ -1,0 +1,151 @@
+"""Passes and named pipelines by name. Nothing is imported before it is used, so that the tools start fast.
+
+A name comes from the tables below, from another package (entry-point group `morello_mlir.passes`; the entry point names the
+class of the pass, or the function of the pipeline), or from `register` in this process. Two owners for a name are an error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from morello_mlir.errors import PipelineError
+
+from .base import Option, Pass, option_table, parse_options, split_options
+
+ENTRY_POINT_GROUP = "morello_mlir.passes"
+
+# name -> "module:class", one line each.
+PASSES: dict[str, str] = {
+    "morello-apply": "morello_mlir.passes.morello_apply:MorelloApply",
+    "morello-group": "morello_mlir.passes.morello_group:MorelloGroup",
+    "morello-lift": "morello_mlir.passes.morello_lift:MorelloLift",
+    "morello-search": "morello_mlir.passes.morello_search:MorelloSearch",
+}
+
+# name -> "module:function", one line each. See `NamedPipeline`.
+PIPELINES: dict[str, str] = {
+    "morello-bufferize": "morello_mlir.passes.pipelines:morello_bufferize",
+    "morello-default": "morello_mlir.passes.pipelines:morello_default",
+    "morello-lower-upstream": "morello_mlir.passes.pipelines:morello_lower_upstream",
+}
+
+_registered: dict[str, type[Pass] | NamedPipeline] = {}
+
+
+@dataclass(frozen=True)
+class NamedPipeline:
+    """A name that stands for pipeline text.
+
+    `function` returns the elements of a pipeline on `builtin.module`, as text. Its keyword parameters (annotated, with
+    defaults) are the options, spelled as those of a pass are; a function with the single parameter `options` gets the raw
+    text of each option in a dict instead, and checks them itself. The first line of its docstring is the summary.
+    """
+
+    name: str
+    function: Callable[..., str]
+    anchor: typing.ClassVar[str | None] = "builtin.module"
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.function) or "").partition("\n")[0].rstrip(".")
+
+    def options(self) -> dict[str, Option]:
+        """The options by spelling; empty for a function that takes them raw."""
+        if self._takes_raw():
+            return {}
+        hints = typing.get_type_hints(self.function)
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name.replace("_", "-"): Option(p.name, hints[p.name], p.default) for p in parameters}
+
+    def expand(self, options: str) -> str:
+        """The pipeline text. Raises PipelineError for unknown or malformed options."""
+        if self._takes_raw():
+            return self.function(dict(split_options(options)))
+        return self.function(**parse_options(f"pipeline '{self.name}'", options, self.options()))
+
+    def _takes_raw(self) -> bool:
+        return list(inspect.signature(self.function).parameters) == ["options"]
+
+
+@lru_cache(maxsize=1)
+def _plugins() -> dict[str, metadata.EntryPoint]:
+    """Entry points of other packages by name. Raises PipelineError where two claim one name, or one claims ours."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for entry in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        owner = "morello-mlir" if entry.name in PASSES or entry.name in PIPELINES else None
+        if entry.name in found and found[entry.name].value != entry.value:
+            owner = found[entry.name].value
+        if owner:
+            raise PipelineError(f"pass '{entry.name}' of entry point '{entry.value}' is already defined by {owner}")
+        found[entry.name] = entry
+    return found
+
+
+def register(item: type[Pass] | NamedPipeline) -> type[Pass] | NamedPipeline:
+    """Add a pass class (also as a decorator) or a named pipeline for this process.
+
+    Raises PipelineError where the name is missing or taken.
+    """
+    if not item.name:
+        raise PipelineError(f"{item!r} has no name")
+    if known(item.name) and _registered.get(item.name) is not item:
+        raise PipelineError(f"pass '{item.name}' is already defined")
+    _registered[item.name] = item
+    return item
+
+
+def unregister(name: str) -> None:
+    """Undo `register`; names that were not registered in this process are left alone."""
+    _registered.pop(name, None)
+
+
+def known(name: str) -> bool:
+    """Whether a pass or pipeline of ours (or a plugin's) has this name. Imports nothing."""
+    return name in _registered or name in PASSES or name in PIPELINES or name in _plugins()
+
+
+def names() -> list[str]:
+    """All names of passes and pipelines, sorted. Imports nothing."""
+    return sorted({*_registered, *PASSES, *PIPELINES, *_plugins()})
+
+
+def lookup(name: str) -> type[Pass] | NamedPipeline:
+    """The pass class or pipeline of a name. Raises PipelineError: unknown, or it cannot be imported."""
+    if name in _registered:
+        return _registered[name]
+    reference = PASSES.get(name) or PIPELINES.get(name)
+    if reference is None:
+        if name not in _plugins():
+            raise PipelineError(f"unknown pass '{name}'")
+        reference = _plugins()[name].value
+    target = _load(name, reference)
+    if isinstance(target, type) and issubclass(target, Pass):
+        if target.name != name:
+            raise PipelineError(f"pass '{name}' is called '{target.name}' by its class {reference}")
+        return target
+    if isinstance(target, NamedPipeline):
+        return target
+    if callable(target) and not isinstance(target, type):
+        return NamedPipeline(name, target)
+    raise PipelineError(f"pass '{name}': {reference} is neither a Pass class nor a pipeline function")
+
+
+@lru_cache(maxsize=None)
+def _load(name: str, reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise PipelineError(f"pass '{name}' cannot be loaded from {reference}: {error}") from error
+
+
+def options_of(item: type[Pass] | NamedPipeline) -> dict[str, Option]:
+    """The options of what `lookup` returned, by spelling."""
+    return item.options() if isinstance(item, NamedPipeline) else option_table(item)
