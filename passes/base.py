@@ -11,8 +11,8 @@
         def run(self, op):
             remark(op, f"...")
 
-The field `op_name` is the option `op-name` in pipeline text: `count-ops{op-name=linalg.fill}`. Option types: `bool`, `int`,
-`float`, `str`, `Literal[...]` of strings, `tuple` of ints or strings (`sizes=6,16,32`), and any of them `| None`.
+The field `op_name` is the option `op-name` in pipeline text: `count-ops{op-name=linalg.fill}`. Option types: `bool`,
+`int`, `float`, `str`, `Literal[...]` of strings, `tuple` of ints or strings (`sizes=6,16,32`), and any of them `| None`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ import dataclasses
 import types
 import typing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar, NoReturn
 
+from morello_mlir import diagnostics
+from morello_mlir.diagnostics import Diagnostic
 from morello_mlir.errors import PassError, PipelineError
-
-from . import diagnostics
-from .diagnostics import Diagnostic
 
 
 def option(default: Any, *, help: str = "") -> Any:
@@ -109,7 +108,7 @@ class Option:
     help: str = ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def option_table(cls: type) -> dict[str, Option]:
     """The options of a pass class by their spelling in pipeline text."""
     hints = typing.get_type_hints(cls)
@@ -153,7 +152,7 @@ def split_options(text: str) -> list[tuple[str, str]]:
 
 
 def parse_options(owner: str, text: str, table: dict[str, Option]) -> dict[str, Any]:
-    """Option text as keyword arguments. Raises PipelineError: unknown, repeated or malformed; `owner` is named in it."""
+    """Option text as keyword arguments. Raises PipelineError, naming `owner`: unknown, repeated, malformed."""
     values: dict[str, Any] = {}
     for key, raw in split_options(text):
         if key not in table:

@@ -1,7 +1,7 @@
 """Textual pipelines in which our passes and upstream's mix at any nesting.
 
-Upstream's passes run in native pass managers; ours are called from Python between native runs. (The bindings can also add
-a Python pass to a native pass manager, but a mistake there aborts the process instead of raising.)
+Upstream's passes run in native pass managers; ours are called from Python between native runs. (The bindings can also
+add a Python pass to a native pass manager, but a mistake there aborts the process instead of raising.)
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from morello_mlir import diagnostics
+from morello_mlir.diagnostics import Diagnostic
 from morello_mlir.errors import MorelloError, PassError, PipelineError
 
-from . import diagnostics, registry
+from . import registry
 from .base import Pass
-from .diagnostics import Diagnostic
 from .instrument import Instrument
 from .pipeline_text import Element, parse_text, pipeline_error, to_text
 
@@ -91,13 +92,13 @@ class Pipeline:
                 children = self._expand(element.children, element.name, depth)
                 out.append(Element(element.name, None, children, element.offset))
                 continue
-            item = registry.lookup(element.name) if registry.known(element.name) else None
+            item = _at_offset(element, registry.lookup, element.name) if registry.known(element.name) else None
             if not isinstance(item, registry.NamedPipeline):
                 out.append(element)
                 continue
             if item.anchor not in (None, anchor):
                 raise _wrong_anchor("pipeline", element, item.anchor, anchor)
-            expansion = parse_text(_located(element, item.expand, element.options or ""))
+            expansion = parse_text(_at_offset(element, item.expand, element.options or ""))
             if len(expansion) == 1 and expansion[0].is_nest and expansion[0].name == anchor:
                 expansion = expansion[0].children or ()
             located = tuple(e.at(element.offset) for e in expansion)
@@ -130,7 +131,7 @@ class Pipeline:
     def _plan_ours(self, element: Element, anchor: str) -> _Step:
         item = registry.lookup(element.name)
         assert not isinstance(item, registry.NamedPipeline), "pipelines are expanded before planning"
-        step = _Ours(element, _located(element, item.from_options, element.options or ""))
+        step = _Ours(element, _at_offset(element, item.from_options, element.options or ""))
         if item.anchor in (None, anchor):
             return step
         if not self._implicit:
@@ -335,10 +336,10 @@ def _singles(element: Element) -> Iterator[tuple[Element, Element]]:
                 yield Element(element.name, None, (inner,), leaf.offset), leaf
 
 
-def _located(element: Element, function: Any, options: str) -> Any:
-    """Call `function(options)`; a PipelineError gets the offset of the element."""
+def _at_offset(element: Element, function: Any, text: str) -> Any:
+    """Call `function(text)`; a PipelineError gets the offset of the element."""
     try:
-        return function(options)
+        return function(text)
     except PipelineError as error:
         raise pipeline_error(str(error), element.offset) from error
 

@@ -1,7 +1,8 @@
 """Passes and named pipelines by name. Nothing is imported before it is used, so that the tools start fast.
 
-A name comes from the tables below, from another package (entry-point group `morello_mlir.passes`; the entry point names the
-class of the pass, or the function of the pipeline), or from `register` in this process. Two owners for a name are an error.
+A name comes from the tables below, from another package (entry-point group `morello_mlir.passes`; the entry point names
+the class of the pass, or the function of the pipeline), or from `register` in this process. Two owners for a name are an
+error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any
 
@@ -44,8 +45,8 @@ class NamedPipeline:
     """A name that stands for pipeline text.
 
     `function` returns the elements of a pipeline on `builtin.module`, as text. Its keyword parameters (annotated, with
-    defaults) are the options, spelled as those of a pass are; a function with the single parameter `options` gets the raw
-    text of each option in a dict instead, and checks them itself. The first line of its docstring is the summary.
+    defaults) are the options, spelled as those of a pass are; a function with the single parameter `options` gets the
+    raw text of each option in a dict instead, and checks them itself. The first line of its docstring is the summary.
     """
 
     name: str
@@ -137,7 +138,7 @@ def lookup(name: str) -> type[Pass] | NamedPipeline:
     raise PipelineError(f"pass '{name}': {reference} is neither a Pass class nor a pipeline function")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _load(name: str, reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:

@@ -1,8 +1,8 @@
 """Diagnostics as values: collected from MLIR and from our own passes alike, printed in MLIR's style.
 
-The bindings deliver MLIR's errors in two ways (in the exception, or to handlers) and offer no way to emit a remark. Here
-is the one place that knows: inside `capture(context)` everything that MLIR or a pass of ours says arrives, in order, in one
-list of `Diagnostic`. Outside of it, `emit` prints to stderr.
+The bindings deliver MLIR's errors in two ways (in the exception, or to handlers) and offer no way to emit a remark.
+Here is the one place that knows: inside `capture(context)` everything that MLIR or a pass of ours says arrives, in
+order, in one list of `Diagnostic`. Outside of it, `emit` prints to stderr.
 """
 
 from __future__ import annotations
