@@ -1,0 +1,51 @@
+"""Actions: the rewrites that the search chooses among, each declared once. Imports no MLIR."""
+
+from .base import Action, Child, reason
+from .move import MoveAction
+from .select import KERNELS, KernelAction
+from .space import (
+    action_of,
+    check,
+    check_tree,
+    child_specs,
+    closure,
+    explore,
+    kernels,
+    limits_of,
+    matters,
+    moves,
+    remaining,
+    scale,
+    tiles,
+)
+from .state import OperandState, TableKey, footprint, key_of, spec_of
+from .tile import TileAction, ToAccumAction
+
+__all__ = [
+    "KERNELS",
+    "Action",
+    "Child",
+    "KernelAction",
+    "MoveAction",
+    "OperandState",
+    "TableKey",
+    "TileAction",
+    "ToAccumAction",
+    "action_of",
+    "check",
+    "check_tree",
+    "child_specs",
+    "closure",
+    "explore",
+    "footprint",
+    "kernels",
+    "key_of",
+    "limits_of",
+    "matters",
+    "moves",
+    "reason",
+    "remaining",
+    "scale",
+    "spec_of",
+    "tiles",
+]

@@ -1,0 +1,67 @@
+"""What an action declares, once, for search, reconstruction, legality and lowering alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..search.schedule import Node
+from ..targets import Target
+from .state import Dims, TableKey
+
+#: A condition and what to tell the user where it does not hold (a function where the text needs the sizes: it is only
+#: called for one point).
+Condition = tuple[Any, str | Callable[[], str]]
+
+
+def reason(condition: Condition) -> str:
+    why = condition[1]
+    return why if isinstance(why, str) else why()
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A smaller goal: how often it runs (int or array; 0 where there is none), its table and its sizes."""
+
+    count: Any
+    key: TableKey
+    dims: Dims
+
+
+class Action:
+    """A rewrite of one Spec into a partial program whose holes are smaller Specs (kernels: no holes).
+
+    All methods take sizes as ints or as arrays and answer alike.
+    """
+
+    #: Order among equal costs: lower is preferred (kernels, moves of the output, exact tiles, tiles with remainder).
+    rank: int = 0
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        """Conditions on the table: they hold for all of its sizes or for none."""
+        return ()
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        """Conditions on sizes and on what is left of the memories."""
+        return ()
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        """The smaller goals, in schedule order."""
+        return ()
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        """The action's own cost in integer units, without its children's."""
+        return 0
+
+    def uses(self, key: TableKey, dims: Dims, target: Target) -> Mapping[str, Any]:
+        """What its children can no longer use: registers or lines by memory."""
+        return {}
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        """The schedule node, given the children's."""
+        raise NotImplementedError
+
+    def label(self) -> str:
+        """The step as it stands in a schedule."""
+        raise NotImplementedError

@@ -1,0 +1,166 @@
+"""`move`: bringing an operand inwards, with or without repacking it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..search.schedule import Move, Node
+from ..spec import FUNCTIONS, MEMORIES, Layout, dtype_bytes
+from ..targets import LINE, LineCost, Target, ceil_div, fixed
+from .base import Action, Child, Condition
+from .state import Dims, OperandState, TableKey, footprint, maximum
+
+LEVEL = {m: i for i, m in enumerate(MEMORIES)}
+
+
+def line_cycles(cost: LineCost, long_rows: Any, stride: int | None) -> Any:
+    """Cycles per line for rows of that kind, at that row stride class."""
+    cycles = long_rows * cost.long_rows + (1 - long_rows) * cost.short_rows
+    return cycles + cost.conflict if stride is not None and stride >= 4096 else cycles
+
+
+def _too_much(memory: str, amount: Any, left: Any) -> Callable[[], str]:
+    return lambda: f"needs {amount} of {memory}, which has {left} left"
+
+
+@dataclass(frozen=True)
+class MoveAction(Action):
+    """Operand `operand` (a number) enters `memory`, repacked to `layout` unless that is None.
+
+    Moves are level-synchronous: a cache is entered from the memory just outside it, and L1 only when no operand is left
+    in GL. Packing reads from GL and lands in L2, or in GL again. The output goes to registers only straight above a
+    kernel.
+    """
+
+    operand: int
+    memory: str
+    layout: Layout | None = None
+    rank = 1
+
+    def _name(self, key: TableKey) -> str:
+        return FUNCTIONS[key.function].operands[self.operand][0]
+
+    def _is_output(self, key: TableKey) -> bool:
+        return self.operand == len(key.operands) - 1
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        state = key.operands[self.operand]
+        name, out = self._name(key), self._is_output(key)
+        here, there = LEVEL[state.memory], LEVEL[self.memory]
+        mems = key.memories
+        packing = self.layout is not None
+        conditions = [
+            ("VRF" not in mems, "the output is in registers: only a kernel may follow"),
+            (not packing or not out, "the output is not repacked"),
+            (not packing or not state.layout.is_packed, f"{name} is packed already"),
+            (
+                not packing or state.memory == "GL" and self.memory in ("GL", "L2"),
+                "packing reads from GL and lands in GL or L2",
+            ),
+            (
+                packing or there == here + 1,
+                f"{name} is in {state.memory}; without repacking it can only move one memory inwards",
+            ),
+            (self.memory != "L1" or "GL" not in mems, "L1 is entered only when no operand is left in GL"),
+        ]
+        if self.memory == "VRF":
+            conditions += [
+                (out, "only the output is moved to registers (kernels load the others)"),
+                ("GL" not in mems, "the output moves to registers only when all operands are in caches"),
+                (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
+            ]
+        if packing:
+            conditions.append(self._packs_one_matrix_dim(key))
+        return conditions
+
+    def _packs_one_matrix_dim(self, key: TableKey) -> Condition:
+        """Only panels along the parallel dim, batch slowest."""
+        assert self.layout is not None
+        names = key.names(self.operand)
+        parallel = next(i for i in (1, 2) if names[i] not in FUNCTIONS[key.function].reduction)
+        width = self.layout.pack_width(parallel)
+        ok = width is not None and self.layout == Layout.packed(3, parallel, width)
+        other = next(n for i, n in enumerate(names) if i and i != parallel)
+        want = f"[b, {names[parallel]}/p, {other}, {names[parallel]}%p]"
+        return (ok, f"{self._name(key)} can be packed as {want} only")
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        out: list[Condition] = [(dims["b"] == 1, "tile b by 1 first")]
+        for memory, amount in self.uses(key, dims, target).items():
+            out.append((amount <= left[memory], _too_much(memory, amount, left[memory])))
+        return out
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        state = key.operands[self.operand]
+        if self.memory == "VRF":
+            moved = OperandState("VRF", state.layout, state.stride, state.unit)
+        elif self.layout is None:
+            moved = replace(state, memory=self.memory)
+        else:
+            moved = OperandState(self.memory, self.layout)
+        return (Child(1, key.with_operand(self.operand, moved), dims),)
+
+    def _vectors(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        return dims["m"] * ceil_div(dims["n"], target.lanes(key.dtype))
+
+    def uses(self, key: TableKey, dims: Dims, target: Target) -> Mapping[str, Any]:
+        if self.memory == "VRF":
+            return {"VRF": self._vectors(key, dims, target)}
+        if self.memory == "GL":
+            return {}
+        print_ = footprint(key, self.operand, dims, self.layout)
+        return {self.memory: print_.occupied(target.cache(self.memory).sets)}
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        c = target.costs
+        state = key.operands[self.operand]
+        if self.memory == "VRF":
+            return self._registers_cost(key, dims, target)
+        if self.layout is not None:
+            return self._pack_cost(key, dims, target)
+        out = self._is_output(key)
+        if self.memory == "L1":
+            cost = c.l2_to_l1_out if out else c.l2_to_l1
+        elif key.far:
+            cost = c.far_to_l2_out if out else c.far_to_l2
+        else:
+            cost = c.gl_to_l2_out if out else c.gl_to_l2
+        fp = footprint(key, self.operand, dims)
+        cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride)
+        return fixed(cycles * (2 if out else 1))
+
+    def _registers_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        """Loads and stores of the tile; a tail vector is masked, an output without unit stride goes by elements."""
+        c, lanes = target.costs, target.lanes(key.dtype)
+        state = key.operands[self.operand]
+        if not state.unit or state.layout.innermost != 2:
+            return fixed(2.0 * dims["m"] * dims["n"] * c.out_vector)
+        masked = (dims["n"] % lanes > 0) * dims["m"] * c.out_masked
+        return fixed(2 * self._vectors(key, dims, target) * c.out_vector + masked)
+
+    def _pack_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        """Per line written, or per line's worth of elements read where panels are narrow."""
+        c = target.costs
+        state = key.operands[self.operand]
+        names = key.names(self.operand)
+        elements = dims[names[1]] * dims[names[2]]
+        if not state.unit:
+            return fixed(elements * c.pack_gather)
+        assert self.layout is not None
+        copies = state.layout.innermost == self.layout.innermost
+        cost = c.pack_copy if copies else c.pack_transpose
+        written = footprint(key, self.operand, dims, self.layout).lines
+        per_line = LINE // dtype_bytes(key.dtype)
+        lines = maximum(written, elements / per_line)
+        far = c.far_to_l2.long_rows - c.gl_to_l2.long_rows if key.far else 0.0
+        return fixed(lines * (line_cycles(cost, True, state.stride) + far))
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        names = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return Move(names[0], self.memory, self.layout.text(names[1]) if self.layout else None, bodies[0])
+
+    def label(self) -> str:
+        names = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return f"move {names[0]} to {self.memory}" + (f" as {self.layout.text(names[1])}" if self.layout else "")

@@ -1,0 +1,183 @@
+"""`kernel`: leaf implementations. Each states where it accepts its operands, which sizes it takes, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..search.schedule import Kernel, Node
+from ..spec import FUNCTIONS
+from ..targets import Target, ceil_div, fixed
+from .base import Action, Condition
+from .move import line_cycles
+from .state import Dims, Footprint, TableKey, footprint, maximum
+
+CACHES = ("L2", "L1")
+
+
+class KernelAction(Action):
+    """A kernel of the accumulating matmul; `name` is what schedules call it, `summary` what it does."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    #: Memories accepted for lhs, rhs and out.
+    accepts: ClassVar[tuple[tuple[str, ...], ...]]
+    rank = 0
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        out: list[Condition] = [
+            (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
+            (key.dtype in target.dtypes, f"{target.name} has no kernel for {key.dtype}"),
+        ]
+        for (name, _), state, ok in zip(FUNCTIONS[key.function].operands, key.operands, self.accepts, strict=True):
+            out.append((state.memory in ok, f"{name} must be in {' or '.join(ok)}, not {state.memory}"))
+        return out
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        """No kernel runs across panels, or over batches."""
+        out: list[Condition] = [(dims["b"] == 1, "tile b by 1 first")]
+        for dim in ("m", "n"):
+            width = key.pack_width(dim)
+            if width > 1:
+                out.append((dims[dim] <= width, _crosses(dim, dims[dim], width)))
+        return out
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        return Kernel(self.name)
+
+    def label(self) -> str:
+        return f"kernel {self.name}"
+
+
+def _crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
+    return lambda: f"{dim}={size} reaches across a panel of {width}"
+
+
+def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: Any) -> Any:
+    """Cycles to bring an operand that is still in L2 to L1 as the kernel reads it. `touched`: element accesses, which is
+    how many lines are fetched where the tile's rows fight over the sets of L1."""
+    state = key.operands[operand]
+    if state.memory != "L2":
+        return 0.0
+    fp: Footprint = footprint(key, operand, dims)
+    lines = fp.lines
+    if fp.stride is not None:
+        thrashes = fp.occupied(target.l1.sets) > target.l1.lines
+        lines = thrashes * touched + (1 - thrashes) * lines
+    return lines * line_cycles(target.costs.l2_to_l1, fp.long_rows, fp.stride)
+
+
+class BroadcastFma(KernelAction):
+    """m x n register tile; every k step loads the vectors of a row of rhs and broadcasts m elements of lhs.
+
+    With the roles of lhs and rhs exchanged it is the kernel that broadcasts rhs: that Spec has the same canonical form
+    (docs/spec-language.md).
+    """
+
+    name = "broadcast_fma"
+    summary = "register tile; loads rows of rhs, broadcasts elements of lhs, fused multiply-add"
+    accepts = (CACHES, CACHES, ("VRF",))
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        rhs = key.operands[1]
+        rows = rhs.layout.innermost == 2 and rhs.unit
+        return (*super().requires(key, target), (rows, "rhs needs unit stride along n (or panels)"))
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        vectors = ceil_div(dims["n"], target.lanes(key.dtype))
+        out = list(super().conditions(key, dims, left, target))
+        out.append((vectors + 1 <= left["VRF"], lambda: f"needs {vectors + 1} more registers, {left['VRF']} are left"))
+        cycles = self._cycles(dims, vectors, target)
+        out.append((np.isfinite(cycles), lambda: f"a {dims['m']} x {vectors} register tile would spill"))
+        return out
+
+    @staticmethod
+    def _cycles(dims: Dims, vectors: Any, target: Target) -> Any:
+        table = target.kernel_cycles
+        top = target.registers
+        return table[np.minimum(dims["m"], top), np.minimum(vectors, top)]
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        c, lanes = target.costs, target.lanes(key.dtype)
+        m, k, n = dims["m"], dims["k"], dims["n"]
+        per_step = self._cycles(dims, ceil_div(n, lanes), target)
+        rhs = key.operands[1]
+        if rhs.stride is not None:
+            if rhs.stride < target.vector_bytes:
+                per_step = per_step * c.unaligned
+            per_step = per_step + (n % lanes > 0) * 0.5
+        cycles = np.where(np.isfinite(per_step), per_step, 0.0) * k * c.kernel_scale + c.call
+        cycles = cycles + streamed(key, 0, dims, target, m * k)
+        return fixed(cycles + streamed(key, 1, dims, target, k * ceil_div(n, lanes)))
+
+
+class DotFma(KernelAction):
+    """m x n dot products along k, each with as many vector accumulators as the latency asks for; summed at the end."""
+
+    name = "dot_fma"
+    summary = "dot products: loads vectors of lhs and rhs along k, several accumulators, horizontal sum"
+    accepts = (CACHES, CACHES, CACHES)
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        lhs, rhs = key.operands[0], key.operands[1]
+        return (
+            *super().requires(key, target),
+            (lhs.layout.innermost == 2 and lhs.unit, "lhs needs unit stride along k"),
+            (rhs.layout.innermost == 1 and rhs.unit, "rhs needs unit stride along k"),
+        )
+
+    @staticmethod
+    def accumulators(m: Any, n: Any, target: Target) -> Any:
+        """Vector accumulators per dot product: enough to cover the latency, while registers last."""
+        c = target.costs
+        wanted = ceil_div(int(c.fma_latency * c.fma_per_cycle), m * n)
+        room = maximum((target.registers - m - n) // (m * n), 1)
+        return np.minimum(wanted, room)
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        m, n = dims["m"], dims["n"]
+        needed = m * n + m + n
+        return (
+            *super().conditions(key, dims, left, target),
+            (needed <= left["VRF"], lambda: f"needs {needed} registers, {left['VRF']} are left"),
+        )
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        c, lanes = target.costs, target.lanes(key.dtype)
+        m, k, n = dims["m"], dims["k"], dims["n"]
+        chains = self.accumulators(m, n, target)
+        latency = c.fma_latency / chains
+        work = maximum(m * n / c.fma_per_cycle, (m + n) / c.loads_per_cycle)
+        cycles = ceil_div(k, lanes) * maximum(work, latency) * c.kernel_scale
+        cycles = cycles + m * n * (c.horizontal + 2 * chains) + c.call
+        cycles = cycles + streamed(key, 0, dims, target, m * ceil_div(k, lanes))
+        return fixed(cycles + streamed(key, 1, dims, target, n * ceil_div(k, lanes)))
+
+
+class Scalar(KernelAction):
+    """Scalar multiply-adds, for whatever lies however."""
+
+    name = "scalar"
+    summary = "scalar multiply-add loops, any strides"
+    accepts = (CACHES, CACHES, CACHES)
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        m, k, n = dims["m"], dims["k"], dims["n"]
+        cycles = target.costs.call + m * n * k * target.costs.scalar_fma
+        cycles = cycles + streamed(key, 0, dims, target, m * k)
+        return fixed(cycles + streamed(key, 1, dims, target, k * n))
+
+
+@dataclass(frozen=True)
+class _Registry:
+    kernels: tuple[KernelAction, ...]
+
+    def __getitem__(self, name: str) -> KernelAction | None:
+        return next((k for k in self.kernels if k.name == name), None)
+
+
+#: Kernels of every CPU target, in order of preference among equal costs.
+KERNELS = _Registry((BroadcastFma(), DotFma(), Scalar()))

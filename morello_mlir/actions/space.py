@@ -1,0 +1,206 @@
+"""The declared space: which actions there are at a table, and how a schedule step finds its action.
+
+"Exhaustive" refers to this page: the search tries every action that `explore` lists, at every size of the closure and
+every limit (docs/search-space.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import ScheduleError, SpecError
+from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
+from ..spec import FUNCTIONS, Layout, Spec
+from ..targets import Target
+from .base import Action, Condition, reason
+from .move import MoveAction
+from .select import KERNELS
+from .state import TableKey, key_of, spec_of
+from .tile import TileAction, ToAccumAction
+
+
+def scale(n: int) -> list[int]:
+    """Tile sizes tried for a dim of size `n`: 2^x and 3*2^x below it."""
+    out = set()
+    x = 1
+    while x < n:
+        out.add(x)
+        if 3 * x < n:
+            out.add(3 * x)
+        x *= 2
+    return sorted(out)
+
+
+def closure(n: int) -> list[int]:
+    """Every size that tiling a dim of size `n` can lead to, remainders included, ascending."""
+    todo, seen = [n], set()
+    while todo:
+        size = todo.pop()
+        if size in seen:
+            continue
+        seen.add(size)
+        for step in scale(size):
+            todo.append(step)
+            if size % step:
+                todo.append(size % step)
+    return sorted(seen)
+
+
+def holds(conditions: Sequence[Condition]) -> bool:
+    return all(ok for ok, _ in conditions)
+
+
+def layouts(key: TableKey, operand: int, target: Target) -> list[Layout]:
+    """Packed layouts tried for operand `operand`."""
+    if operand == len(key.operands) - 1:
+        return []
+    lanes = target.lanes(key.dtype)
+    widths = target.pack_rows if operand == 0 else tuple(v * lanes for v in target.pack_vectors)
+    return [Layout.packed(3, 1 if operand == 0 else 2, w) for w in widths]
+
+
+def moves(key: TableKey, target: Target) -> list[Action]:
+    """Every legal move at `key`."""
+    out: list[Action] = []
+    for i in range(len(key.operands)):
+        for memory in ("VRF", "L1", "L2"):
+            out.append(MoveAction(i, memory))
+        for layout in layouts(key, i, target):
+            out.append(MoveAction(i, "L2", layout))
+            out.append(MoveAction(i, "GL", layout))
+    return [a for a in out if holds(a.requires(key, target))]
+
+
+def kernels(key: TableKey, target: Target) -> list[Action]:
+    return [k for k in KERNELS.kernels if holds(k.requires(key, target))]
+
+
+def tiles(key: TableKey, dim: str, size: int, target: Target) -> list[TileAction]:
+    """Every legal tile of `dim` of size `size` at `key`."""
+    sizes = (1,) if dim == "b" else scale(size)
+    candidates = [TileAction(dim, s) for s in sizes if s < size]
+    return [a for a in candidates if holds(a.requires(key, target))]
+
+
+def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
+    """The actions tried for the Spec at `key` and `dims`, in the order that decides among equal costs.
+
+    A function that overwrites its output goes through to_accum first and a batch is tiled by 1 before anything else:
+    neither order can cost more, both being free.
+    """
+    if not FUNCTIONS[key.function].accumulates:
+        return [ToAccumAction()]
+    if dims["b"] > 1:
+        return list(tiles(key, "b", dims["b"], target))
+    out: list[Action] = [*kernels(key, target), *moves(key, target)]
+    for dim in ("m", "k", "n"):
+        out += tiles(key, dim, dims[dim], target)
+    return sorted(out, key=lambda a: a.rank + (isinstance(a, TileAction) and dims[a.dim] % a.size > 0))
+
+
+# ---------------------------------------------------------------- schedules
+
+
+def action_of(node: Node, spec: Spec) -> Action:
+    """The action that the schedule step `node` names. Raises ScheduleError for unknown operands, layouts or kernels."""
+    if isinstance(node, ToAccum):
+        return ToAccumAction()
+    if isinstance(node, (Tile, Split)):
+        action = TileAction(node.dim, node.size)
+        word = "split" if isinstance(node, Split) else "tile"
+        if node.dim in spec.info.dims and action.word != word:
+            raise ScheduleError(f"{node.label()}: {node.dim} is {action.word}, not {word} ({action.label()})")
+        return action
+    if isinstance(node, Kernel):
+        kernel = KERNELS[node.name]
+        if kernel is None:
+            known = ", ".join(k.name for k in KERNELS.kernels)
+            raise ScheduleError(f"{node.label()}: no such kernel (have {known})")
+        return kernel
+    if isinstance(node, Move):
+        try:
+            i = spec.info.operand_index(node.operand)
+            layout = Layout.parse(node.layout, spec.operand_names(i)) if node.layout else None
+            if node.memory not in ("GL", "L2", "L1", "VRF"):
+                raise SpecError(f"unknown memory '{node.memory}'")
+        except SpecError as e:
+            raise ScheduleError(f"{node.label()}: {e}") from None
+        return MoveAction(i, node.memory, layout)
+    raise ScheduleError("a hole has no action: let the search fill it")
+
+
+def limits_of(spec: Spec, target: Target) -> dict[str, int]:
+    """What the implementation of `spec` may take of each memory, caches in whole steps."""
+    out = dict(target.limits)
+    for memory, amount in spec.limits:
+        if memory == "VRF":
+            out[memory] = min(amount, target.registers)
+        else:
+            step = target.cache(memory).step
+            out[memory] = min(amount, target.cache(memory).lines) // step * step
+    return out
+
+
+def matters(key: TableKey, memory: str) -> bool:
+    """True where some operand may still enter `memory`."""
+    if memory == "VRF":
+        return True
+    return any(m == "GL" or memory == "L1" and m == "L2" for m in key.memories)
+
+
+def remaining(action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int], target: Target) -> dict[str, int]:
+    """What the children of `action` may take: caches rounded down to whole steps, as the tables are."""
+    out = dict(left)
+    for memory, amount in action.uses(key, dims, target).items():
+        rest = left[memory] - int(amount)
+        out[memory] = rest if memory == "VRF" else rest // target.cache(memory).step * target.cache(memory).step
+    return out
+
+
+def check(action: Action, spec: Spec, target: Target) -> None:
+    """Raises ScheduleError naming the step and the reason where `action` is not legal for `spec`."""
+    key = key_of(spec, target)
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    for condition in action.requires(key, target):
+        if not condition[0]:
+            raise ScheduleError(f"{action.label()}: {reason(condition)}, in {spec}")
+    for condition in action.conditions(key, dims, limits_of(spec, target), target):
+        if not condition[0]:
+            raise ScheduleError(f"{action.label()}: {reason(condition)}, in {spec}")
+
+
+def child_specs(spec: Spec, node: Node, target: Target) -> list[tuple[int, Spec]]:
+    """The Specs that step `node` of a schedule leaves to be implemented, with how often each runs, in schedule order.
+
+    Raises ScheduleError naming the step and the reason where the step is not legal for `spec`.
+    """
+    action = action_of(node, spec)
+    check(action, spec, target)
+    key = key_of(spec, target)
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    left = remaining(action, key, dims, limits_of(spec, target), target)
+    out = []
+    for child in action.children(key, dims):
+        if child.count:
+            keep = {m: v for m, v in left.items() if v != target.limits[m] and matters(child.key, m)}
+            out.append((int(child.count), spec_of(child.key, child.dims, keep)))
+    has_rest = isinstance(node, (Tile, Split)) and node.rest is not None
+    if isinstance(node, (Tile, Split)) and has_rest != (len(out) > 1):
+        size = spec.size(node.dim)
+        why = "needs a 'rest:'" if len(out) > 1 else "divides: there is no rest"
+        raise ScheduleError(f"{node.label()}: {node.dim}={size} {why}, in {spec}")
+    return out
+
+
+def check_tree(spec: Spec, node: Node, target: Target) -> None:
+    """Raises ScheduleError for the first illegal step of the schedule `node` of `spec`; holes are legal anywhere."""
+    seen: set[tuple[Spec, Node]] = set()
+    stack = [(spec, node)]
+    while stack:
+        s, n = stack.pop()
+        if isinstance(n, Hole) or (s, n) in seen:
+            continue
+        seen.add((s, n))
+        bodies = [n.body, *([n.rest] if isinstance(n, (Tile, Split)) and n.rest else [])] if hasattr(n, "body") else []
+        specs = child_specs(s, n, target)
+        stack.extend((c, b) for (_, c), b in zip(specs, bodies, strict=True))

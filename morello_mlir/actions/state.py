@@ -1,0 +1,142 @@
+"""Table keys: what stays the same while a dynamic program runs over sizes and limits.
+
+A key is a Spec without its sizes and limits: function, dtype, where each operand is and how it lies there. Arithmetic on
+`Dims` is written so that it is right for Python ints and for broadcasting NumPy arrays: the same declaration serves the
+search (whole blocks) and reconstruction (one point).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes
+from ..targets import LINE, Target, ceil_div
+
+#: Sizes by dim name; values are ints, or arrays that broadcast against each other.
+Dims = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandState:
+    """Where an operand is: memory, layout, row stride class (None when packed) and whether its inner stride is 1."""
+
+    memory: str
+    layout: Layout
+    stride: int | None = None
+    unit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """far: the goal's operands do not fit the last-level cache, so that GL is DRAM."""
+
+    function: str
+    dtype: str
+    operands: tuple[OperandState, ...]
+    serial: bool = True
+    far: bool = False
+
+    def names(self, i: int) -> tuple[str, ...]:
+        """Dim names of operand `i`."""
+        return FUNCTIONS[self.function].operands[i][1]
+
+    def with_operand(self, i: int, state: OperandState) -> TableKey:
+        ops = list(self.operands)
+        ops[i] = state
+        return replace(self, operands=tuple(ops))
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        return tuple(o.memory for o in self.operands)
+
+    def limit_axis(self) -> str | None:
+        """The cache whose limit can still matter: some operand is in it and another may still come. At most one, since
+        moves are level-synchronous (an operand enters L1 only when none is left in GL)."""
+        mems = self.memories
+        if "L1" in mems and "L2" in mems:
+            return "L1"
+        if "L2" in mems and "GL" in mems:
+            return "L2"
+        return None
+
+    def pack_width(self, dim: str) -> int:
+        """Tiles of `dim` must start at a panel: the width of the panels along it (1 where no operand is packed)."""
+        width = 1
+        for i, o in enumerate(self.operands):
+            names = self.names(i)
+            if dim in names:
+                width = max(width, o.layout.pack_width(names.index(dim)) or 1)
+        return width
+
+
+def key_of(spec: Spec, target: Target) -> TableKey:
+    """The table key of `spec`."""
+    states = tuple(
+        OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands)
+    )
+    size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
+    return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, size > target.l3_bytes)
+
+
+def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
+    """The Spec at one point of a table; only limits that can still matter are kept."""
+    info = FUNCTIONS[key.function]
+    ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit) for o in key.operands)
+    return Spec(
+        key.function, tuple(int(dims[d]) for d in info.dims), ops, key.serial, tuple(limits.items())
+    ).canonical()
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """A tile of an operand as cache lines.
+
+    rows, row_lines: rows and lines in each; lines: all of them; long_rows: rows of 256 bytes or more, or packed;
+    stride: bytes class between rows, None where lines follow one another.
+    """
+
+    rows: Any
+    row_lines: Any
+    lines: Any
+    long_rows: Any
+    stride: int | None
+
+    def occupied(self, sets: int) -> Any:
+        """Lines' worth of a cache with `sets` sets that the tile takes: strides that share a factor with the sets leave
+        some unused (docs/cost-model.md)."""
+        if self.stride is None:
+            return self.lines
+        span = sets * LINE
+        distinct = max(1, span // min(span, self.stride))
+        crowded = ceil_div(self.rows, distinct) * sets
+        fits = self.rows <= distinct
+        return fits * self.lines + (1 - fits) * maximum(self.lines, crowded)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """Elementwise maximum of ints or arrays."""
+    return (a > b) * a + (a <= b) * b
+
+
+def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None) -> Footprint:
+    """The lines of operand `i` at `dims`, in its own layout or in `layout`. Batch dims must have been tiled to 1."""
+    state = key.operands[i]
+    lay = layout or state.layout
+    names = key.names(i)
+    size = dtype_bytes(key.dtype)
+    packed = next(((d, w) for d, w in lay.parts if w is not None), None)
+    if packed is not None:
+        dim, width = packed
+        other = next(d for d, w in lay.parts if w is None and d != 0)
+        panels = ceil_div(dims[names[dim]], width)
+        row_lines = ceil_div(dims[names[other]] * width * size, LINE)
+        return Footprint(panels, row_lines, panels * row_lines, True, None)
+    inner = lay.innermost if lay.innermost != 0 else names.index(names[-1])
+    outer = next(d for d in (1, 2) if d != inner)
+    rows, cols = dims[names[outer]], dims[names[inner]]
+    if not state.unit:
+        return Footprint(rows, cols, rows * cols, False, state.stride)
+    row_lines = ceil_div(cols * size, LINE)
+    return Footprint(rows, row_lines, rows * row_lines, cols * size >= 256, state.stride)

@@ -1,0 +1,79 @@
+"""`tile` (parallel dims), `split` (the reduction dim) and `to_accum`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..search.schedule import Node, Split, Tile, ToAccum
+from ..spec import FUNCTIONS
+from ..targets import Target
+from .base import Action, Child, Condition
+from .state import Dims, TableKey
+
+
+@dataclass(frozen=True)
+class TileAction(Action):
+    """A loop over `dim` in steps of `size`; sizes that do not divide leave a smaller remainder Spec."""
+
+    dim: str
+    size: int
+    rank = 2
+
+    @property
+    def word(self) -> str:
+        return "split" if self.dim in FUNCTIONS["MatmulAccum"].reduction else "tile"
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        info = FUNCTIONS[key.function]
+        width = key.pack_width(self.dim)
+        is_batch = self.dim == "b"
+        return (
+            (self.dim in info.dims, f"{key.function} has no dim '{self.dim}' (have {', '.join(info.dims)})"),
+            (
+                self.dim not in info.reduction or info.accumulates,
+                f"only an accumulating function can be split along {self.dim}: put to_accum above",
+            ),
+            (self.size % width == 0, f"{self.dim} is packed in panels of {width}: the size must be a multiple of it"),
+            ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
+            (not is_batch or self.size == 1, "the batch dim is tiled by 1"),
+        )
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        return ((dims[self.dim] > self.size, lambda: f"the size must be less than {self.dim}={dims[self.dim]}"),)
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        size = dims[self.dim]
+        rest = size % self.size
+        return (
+            Child(size // self.size, key, {**dims, self.dim: self.size}),
+            Child(rest > 0, key, {**dims, self.dim: rest}),
+        )
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        kind = Split if self.word == "split" else Tile
+        return kind(self.dim, self.size, bodies[0], bodies[1] if len(bodies) > 1 else None)
+
+    def label(self) -> str:
+        return f"{self.word} {self.dim} by {self.size}"
+
+
+@dataclass(frozen=True)
+class ToAccumAction(Action):
+    """The accumulating function, whose first step along the reduction stores: its output need not be cleared.
+
+    It costs nothing: the accumulating Spec is charged for reading its output whether or not the first step skips that.
+    """
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        return ((not FUNCTIONS[key.function].accumulates, f"{key.function} already accumulates"),)
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        return (Child(1, replace(key, function=key.function + "Accum"), dims),)
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        return ToAccum(bodies[0])
+
+    def label(self) -> str:
+        return "to_accum"

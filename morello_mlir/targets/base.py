@@ -1,0 +1,183 @@
+"""Machine descriptions: memories, sizes, costs, vector widths and kernels.
+
+A target is data plus its kernels; the compiler core asks it and never names one. Costs are in cycles of the core;
+`fixed` turns them into the integers that the search compares (COST_UNITS per cycle), so that equal is equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ..spec import dtype_bytes
+
+#: Integer cost units in one cycle.
+COST_UNITS = 1000
+#: The cost of what has no implementation. Sums and products of finite costs stay far below it.
+INFINITE = np.int64(1) << np.int64(62)
+#: Bytes in a cache line.
+LINE = 64
+
+
+def fixed(cycles):  # type: ignore[no-untyped-def]
+    """Cycles (a number or an array) as integer cost units."""
+    if isinstance(cycles, (int, float)):
+        return round(cycles * COST_UNITS)
+    return np.rint(np.asarray(cycles) * COST_UNITS).astype(np.int64)
+
+
+def ceil_div(a, b):  # type: ignore[no-untyped-def]
+    """Rounds up; right for ints and for integer arrays."""
+    return -(-a // b)
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache as the planner sees it.
+
+    lines: how many lines schedules may count on (less than the hardware has, where other data shares it).
+    sets: sets of the hardware cache, for conflicts. steps: into how many equal steps the search divides `lines`.
+    """
+
+    lines: int
+    sets: int
+    steps: int = 16
+
+    @property
+    def step(self) -> int:
+        return max(1, self.lines // self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """Cycles per cache line moved: rows of 256 bytes or more, shorter rows, and what a row stride that is a multiple of
+    4096 bytes adds (its lines fall into few sets)."""
+
+    long_rows: float
+    short_rows: float
+    conflict: float = 0.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Coefficients of the cost model, cycles (docs/cost-model.md says how they were measured)."""
+
+    l2_to_l1: LineCost
+    l2_to_l1_out: LineCost
+    gl_to_l2: LineCost
+    gl_to_l2_out: LineCost
+    #: The same where the goal's operands do not fit the last-level cache.
+    far_to_l2: LineCost
+    far_to_l2_out: LineCost
+    #: Packing, per line written: rows copied as they lie, and transposed in registers.
+    pack_copy: LineCost
+    pack_transpose: LineCost
+    #: An output vector to registers or back; `out_masked`: what a masked one adds.
+    out_vector: float
+    out_masked: float
+    #: Entering and leaving a kernel.
+    call: float
+    #: Scales the kernel table (loop overhead, clock).
+    kernel_scale: float
+    #: A row of the streamed operand that is not aligned to a vector splits lines: factor on the kernel.
+    unaligned: float
+    #: Per element of the output, reducing a vector of partial sums.
+    horizontal: float
+    #: A scalar multiply-add.
+    scalar_fma: float
+    #: Latency of a fused multiply-add, and how many start per cycle; loads per cycle.
+    fma_latency: float = 4.0
+    fma_per_cycle: float = 2.0
+    loads_per_cycle: float = 2.0
+    #: Packing by scalar copies (neither dim has unit stride), per element.
+    pack_gather: float = 1.5
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine.
+
+    vector_bytes, registers: of the vector unit. pack_rows: panel widths tried for an operand that kernels broadcast;
+    pack_vectors: panel widths, in vectors, for one that they stream. kernel_table: cycles per k step of the
+    broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in.
+    cpu, features: what code generation is told ('' = the host's).
+    """
+
+    name: str
+    summary: str
+    vector_bytes: int
+    registers: int
+    l1: Cache
+    l2: Cache
+    l3_bytes: int
+    pack_rows: tuple[int, ...]
+    pack_vectors: tuple[int, ...]
+    costs: Costs
+    dtypes: tuple[str, ...] = ("f32", "f64")
+    kernel_table: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    cpu: str = ""
+    features: tuple[str, ...] = ()
+
+    def lanes(self, dtype: str) -> int:
+        """Elements per vector register."""
+        return self.vector_bytes // dtype_bytes(dtype)
+
+    def cache(self, memory: str) -> Cache:
+        return {"L1": self.l1, "L2": self.l2}[memory]
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What a goal without limits of its own may use: registers, and lines in whole steps."""
+        out = {"VRF": self.registers}
+        for memory in ("L1", "L2"):
+            c = self.cache(memory)
+            out[memory] = c.lines // c.step * c.step
+        return out
+
+    @cached_property
+    def kernel_cycles(self) -> np.ndarray:
+        """Cycles per k step of a rows x vectors register tile, `[rows, vectors]`; +inf where it would spill.
+
+        Measured entries, made monotone in both directions; between them the closed form of docs/cost-model.md.
+        """
+        c, regs = self.costs, self.registers
+        table = np.full((regs + 1, regs + 1), np.inf)
+        for rows in range(1, regs):
+            for vectors in range(1, regs):
+                if not self.spills(rows, vectors):
+                    loads = (rows + vectors) / c.loads_per_cycle
+                    table[rows, vectors] = max(c.fma_latency, rows * vectors / c.fma_per_cycle, loads)
+        for (rows, vectors), cycles in self.kernel_table.items():
+            if not self.spills(rows, vectors):
+                table[rows, vectors] = cycles
+        for axis in (0, 1):
+            table[1:, 1:] = np.where(
+                np.isinf(table[1:, 1:]), np.inf, np.maximum.accumulate(np.where(np.isinf(table), 0, table)[1:, 1:], axis)
+            )
+        return table
+
+    def spills(self, rows: int, vectors: int) -> bool:
+        """Accumulators, the streamed vectors and a broadcast one do not fit the registers."""
+        return rows * vectors + vectors + 1 > self.registers
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with everything that changes an answer: memories, sizes, costs, kernels."""
+        parts = (
+            self.vector_bytes,
+            self.registers,
+            self.l1,
+            self.l2,
+            self.l3_bytes,
+            self.pack_rows,
+            self.pack_vectors,
+            self.costs,
+            self.dtypes,
+            sorted(self.kernel_table.items()),
+            COST_UNITS,
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
