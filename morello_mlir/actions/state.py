@@ -77,7 +77,7 @@ def key_of(spec: Spec, target: Target) -> TableKey:
         OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands)
     )
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
-    return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, size > target.l3_bytes)
+    return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, spec.far or size > target.l3_bytes)
 
 
 def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
@@ -85,7 +85,7 @@ def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -
     info = FUNCTIONS[key.function]
     ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit) for o in key.operands)
     return Spec(
-        key.function, tuple(int(dims[d]) for d in info.dims), ops, key.serial, tuple(limits.items())
+        key.function, tuple(int(dims[d]) for d in info.dims), ops, key.serial, tuple(limits.items()), key.far
     ).canonical()
 
 

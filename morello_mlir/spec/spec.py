@@ -131,7 +131,8 @@ def split_top(text: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Spec:
     """A goal. dims follow the function's order ([b, m, k, n]); limits are (memory, amount) pairs, or empty for the
-    whole machine. `canonical` makes equal goals equal objects.
+    whole machine. far: the goal is part of one whose operands do not fit the last-level cache, so that GL is DRAM.
+    `canonical` makes equal goals equal objects.
 
     Raises SpecError for an unknown function, a wrong number of dims or operands, negative sizes or bad limits.
     """
@@ -141,6 +142,7 @@ class Spec:
     operands: tuple[TensorSpec, ...]
     serial: bool = True
     limits: tuple[tuple[str, int], ...] = ()
+    far: bool = False
 
     def __post_init__(self) -> None:
         f = FUNCTIONS.get(self.function)
@@ -210,6 +212,8 @@ class Spec:
         parts = [str(list(self.dims))]
         parts += [t.text(names) for t, (_, names) in zip(self.operands, f.operands, strict=True)]
         parts.append("serial" if self.serial else "parallel")
+        if self.far:
+            parts.append("far")
         if self.limits:
             parts.append("[" + ", ".join(f"{m}={v}" for m, v in self.limits) + "]")
         return f"{self.function}({', '.join(parts)})"
@@ -226,6 +230,8 @@ class Spec:
             raise SpecError(f"unknown function '{m[1]}' (have {', '.join(FUNCTIONS)})")
         pieces = split_top(m[2])
         need = 1 + len(f.operands) + 1
+        far = "far" in pieces[need:]
+        pieces = pieces[:need] + [p for p in pieces[need:] if p != "far"]
         if len(pieces) not in (need, need + 1):
             raise SpecError(
                 f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; got {len(pieces)} parts"
@@ -247,7 +253,7 @@ class Spec:
             for item in body[1:-1].split(","):
                 name, _, value = item.partition("=")
                 limits.append((name.strip(), int(value)))
-        return Spec(f.name, dims, operands, pieces[need - 1] == "serial", tuple(limits))
+        return Spec(f.name, dims, operands, pieces[need - 1] == "serial", tuple(limits), far)
 
 
 def matmul_spec(

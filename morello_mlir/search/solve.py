@@ -1,0 +1,211 @@
+"""Search: the optimum of a Spec as a schedule tree with its cost, holes of a partial schedule filled, trees priced."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import RLock
+
+from ..actions import (
+    Action,
+    TableKey,
+    action_of,
+    check,
+    check_tree,
+    child_specs,
+    explore,
+    key_of,
+    limits_of,
+    remaining,
+)
+from ..actions.space import holds
+from ..errors import ScheduleError, SpecError
+from ..spec import Spec
+from ..targets import COST_UNITS, INFINITE, Target
+from .schedule import Hole, Node, Split, Tile, children
+from .tables import AXES, Tables
+
+#: Bytes of solved tables kept for later goals of the same process.
+TABLE_CACHE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A schedule and its predicted cost in integer units. source: `search`, `memo` (found before) or `manual`."""
+
+    spec: Spec
+    schedule: Node
+    cost: int
+    source: str
+    seconds: float
+
+    @property
+    def cycles(self) -> float:
+        return self.cost / COST_UNITS
+
+
+class Search:
+    """Solves Specs for one target. Solved goals and, up to TABLE_CACHE_BYTES, their tables are kept. Thread-safe."""
+
+    def __init__(self, target: Target):
+        self.target = target
+        self._solved: dict[Spec, tuple[Node, int]] = {}
+        self._tables: OrderedDict[tuple[object, ...], Tables] = OrderedDict()
+        self._lock = RLock()
+
+    # ------------------------------------------------------------ the optimum
+
+    def solve(self, spec: Spec) -> Solution:
+        """The cheapest implementation of `spec`.
+
+        Raises SpecError where a size is 0 or the target has no kernels for the dtype, ScheduleError where no
+        implementation fits the limits.
+        """
+        start = time.perf_counter()
+        goal = spec.canonical()
+        with self._lock:
+            known = goal in self._solved
+            if not known:
+                self._check_goal(goal)
+                self._solved[goal] = self._reconstruct(goal)
+            node, cost = self._solved[goal]
+        return Solution(goal, node, cost, "memo" if known else "search", time.perf_counter() - start)
+
+    def cost(self, spec: Spec) -> int:
+        """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
+        key, dims, left = self._point(spec.canonical())
+        return self._value(self._goal_tables(dims, limits_of(spec, self.target)), key, dims, left)
+
+    def _check_goal(self, spec: Spec) -> None:
+        if 0 in spec.dims:
+            raise SpecError(f"nothing to search: a size is 0 in {spec}")
+        dtype = spec.operands[0].dtype
+        if dtype not in self.target.dtypes or any(t.dtype != dtype for t in spec.operands):
+            raise SpecError(f"{self.target.name} has no kernels for the dtypes of {spec}")
+        if not spec.serial:
+            raise SpecError(f"only serial Specs are searched: {spec}")
+
+    def _point(self, spec: Spec) -> tuple[TableKey, dict[str, int], dict[str, int]]:
+        dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+        return key_of(spec, self.target), dims, limits_of(spec, self.target)
+
+    def _goal_tables(self, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
+        """The tables of a goal, from the cache or new."""
+        name = (*(dims[d] for d in AXES), *sorted(limits.items()))
+        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target)
+        self._tables[name] = tables
+        while len(self._tables) > 1 and sum(t.nbytes for t in self._tables.values()) > TABLE_CACHE_BYTES:
+            self._tables.popitem(last=False)
+        return tables
+
+    def _value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> int:
+        """The optimal cost at a point. Points that no table holds (before to_accum, batches, registers taken by an
+        output) are worked out from the actions, as reconstruction does."""
+        if _tabled(key, dims):
+            return tables.at(key, dims, left)
+        options = (self._price(tables, a, key, dims, left) for a in explore(key, dims, self.target))
+        return min(options, default=int(INFINITE))
+
+    def _price(
+        self, tables: Tables, action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]
+    ) -> int:
+        """What `action` costs here with optimal children; INFINITE where it is not legal."""
+        if not holds(action.conditions(key, dims, left, self.target)):
+            return int(INFINITE)
+        after = remaining(action, key, dims, left, self.target)
+        total = int(action.cost(key, dims, self.target))
+        for child in action.children(key, dims):
+            if child.count:
+                below = self._value(tables, child.key, child.dims, after)
+                if below >= INFINITE:
+                    return int(INFINITE)
+                total += int(child.count) * below
+        return total
+
+    def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
+        """The optimal tree of `spec` and its cost, checked against the table at every node."""
+        key, dims, left = self._point(spec)
+        tables = self._goal_tables(dims, left)
+        if self._value(tables, key, dims, left) >= INFINITE:
+            raise ScheduleError(f"no implementation fits the limits of {spec}")
+        done: dict[object, Node] = {}
+
+        def build(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
+            axis = key.limit_axis()
+            point = (key, *(dims[d] for d in ("b", *AXES)), left[axis] if axis else None, left["VRF"])
+            if point not in done:
+                done[point] = step(key, dims, left)
+            return done[point]
+
+        def step(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
+            best = self._value(tables, key, dims, left)
+            for action in explore(key, dims, self.target):
+                if self._price(tables, action, key, dims, left) == best:
+                    after = remaining(action, key, dims, left, self.target)
+                    return action.node([build(c.key, c.dims, after) for c in action.children(key, dims) if c.count])
+            raise AssertionError(f"no action of {key} at {dict(dims)} has the table's cost {best}")
+
+        return build(key, dims, left), self._value(tables, key, dims, left)
+
+    # ------------------------------------------------------------ schedules given by hand
+
+    def complete(self, spec: Spec, node: Node) -> Solution:
+        """`node` with its holes filled by the search.
+
+        Raises ScheduleError naming the step and the reason where a step is not legal.
+        """
+        start = time.perf_counter()
+        spec = spec.canonical()
+        if isinstance(node, Hole):
+            return self.solve(spec)
+        check_tree(spec, node, self.target)
+        full = self._fill(spec, node)
+        return Solution(spec, full, self.price(spec, full), "manual", time.perf_counter() - start)
+
+    def _fill(self, spec: Spec, node: Node) -> Node:
+        if isinstance(node, Hole):
+            return self.solve(spec).schedule
+        bodies = children(node)
+        if not bodies:
+            return node
+        specs = child_specs(spec, node, self.target)
+        filled = [self._fill(s, b) for (_, s), b in zip(specs, bodies, strict=True)]
+        if isinstance(node, (Tile, Split)):
+            return replace(node, body=filled[0], rest=filled[1] if len(filled) > 1 else None)
+        return replace(node, body=filled[0])  # type: ignore[call-arg]
+
+    def price(self, spec: Spec, node: Node) -> int:
+        """The cost of the schedule `node` of `spec` under the target's model, in integer units.
+
+        Raises ScheduleError where it is not legal or has holes.
+        """
+        memo: dict[tuple[Spec, Node], int] = {}
+
+        def visit(s: Spec, n: Node) -> int:
+            if (s, n) not in memo:
+                action = action_of(n, s)
+                check(action, s, self.target)
+                key, dims, _ = self._point(s)
+                total = int(action.cost(key, dims, self.target))
+                for (count, child), body in zip(child_specs(s, n, self.target), children(n), strict=True):
+                    total += count * visit(child, body)
+                memo[s, n] = total
+            return memo[s, n]
+
+        return visit(spec.canonical(), node)
+
+
+def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:
+    return key.function.endswith("Accum") and dims["b"] == 1 and "VRF" not in key.memories
+
+
+_searches: dict[str, Search] = {}
+_searches_lock = RLock()
+
+
+def search_for(target: Target) -> Search:
+    """The process's search for `target`: one per fingerprint, so that solved goals are shared."""
+    with _searches_lock:
+        return _searches.setdefault(target.fingerprint, Search(target))

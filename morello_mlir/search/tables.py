@@ -1,0 +1,183 @@
+"""Tables: for one table key, the optimal cost at every size of the closure and every limit that can still matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..actions import (
+    Action,
+    TableKey,
+    TileAction,
+    closure,
+
+    kernels,
+    moves,
+    scale,
+)
+from ..actions.space import holds
+from ..targets import INFINITE, Target
+from .tilelists import TileLists, axis_lists
+
+__all__ = ["Tables"]
+
+AXES = ("m", "k", "n")
+
+
+@lru_cache(maxsize=1)
+def passes() -> ModuleType:
+    """The compiled kernels, or the NumPy ones where numba cannot be imported."""
+    try:
+        from . import passes_numba
+
+        return passes_numba
+    except ImportError:
+        from . import passes_numpy
+
+        return passes_numpy
+
+
+class Tables:
+    """All tables of one goal: sizes `dims` (m, k, n; batch 1), `limits` at the root, on demand, deepest first.
+
+    The key graph is acyclic: operands only move inwards and are packed at most once.
+    """
+
+    def __init__(self, dims: Mapping[str, int], limits: Mapping[str, int], target: Target, impl: ModuleType | None = None):
+        self.target = target
+        self.limits = dict(limits)
+        self.impl = impl or passes()
+        self.sizes = {d: closure(dims[d]) for d in AXES}
+        self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
+        self.tables: dict[TableKey, np.ndarray] = {}
+        self._lists: dict[tuple[int, ...], TileLists] = {}
+        self._grid = {
+            d: np.array(self.sizes[d], np.int64).reshape([-1 if e == d else 1 for e in AXES]) for d in AXES
+        } | {"b": np.int64(1)}
+
+    @property
+    def cells(self) -> int:
+        """Cells of all solved tables."""
+        return sum(t.size for t in self.tables.values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.nbytes for t in self.tables.values())
+
+    # ------------------------------------------------------------ look-up
+
+    def limit_values(self, key: TableKey) -> np.ndarray:
+        """The limits along the last axis of the table of `key`; one value where no limit can matter."""
+        memory = key.limit_axis()
+        if memory is None:
+            return np.zeros(1, np.int64)
+        step = self.target.cache(memory).step
+        return np.arange(0, self.limits[memory] + 1, step, dtype=np.int64)
+
+    def at(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> int:
+        """The optimal cost of the Spec at `key`, `dims` with `left` of each memory; INFINITE where there is none."""
+        table = self.table(key)
+        memory = key.limit_axis()
+        i = left[memory] // self.target.cache(memory).step if memory else 0
+        return int(table[self.number["m"][dims["m"]], self.number["k"][dims["k"]], self.number["n"][dims["n"]], i])
+
+    def table(self, key: TableKey) -> np.ndarray:
+        """The block of `key`, `[m, k, n, limit]`, solving it (and what it needs) first."""
+        if key not in self.tables:
+            self.tables[key] = self._solve(key)
+        return self.tables[key]
+
+    # ------------------------------------------------------------ solving
+
+    def _solve(self, key: TableKey) -> np.ndarray:
+        shape = (*(len(self.sizes[d]) for d in AXES), len(self.limit_values(key)))
+        block = np.full(shape, INFINITE, np.int64)
+        for kernel in kernels(key, self.target):
+            self._fill(block, key, kernel)
+        for move in moves(key, self.target):
+            self._move(block, key, move)
+        if "VRF" not in key.memories:
+            self.impl.tile_pass(block, self._tile_lists(key))
+        return block
+
+    def _left(self, key: TableKey) -> dict[str, Any]:
+        """What is left of each memory at the cells of `key`, in the shape of the block where it varies. Registers taken
+        by the output follow from the sizes: nothing else takes any before a kernel does."""
+        left: dict[str, Any] = dict(self.limits)
+        memory = key.limit_axis()
+        if memory:
+            left[memory] = self.limit_values(key)
+        if "VRF" in key.memories:
+            lanes = self.target.lanes(key.dtype)
+            left["VRF"] = self.limits["VRF"] - self._grid["m"] * -(-self._grid["n"] // lanes)
+        return left
+
+    def _fill(self, block: np.ndarray, key: TableKey, kernel: Action) -> None:
+        """Kernels: a cost at every size that they take."""
+        ok = np.ones((1, 1, 1), bool)
+        for condition, _ in kernel.conditions(key, self._grid, self._left(key), self.target):
+            ok = ok & condition
+        cost = np.where(ok, kernel.cost(key, self._grid, self.target), INFINITE)
+        np.minimum(block, np.broadcast_to(cost, block.shape[:3])[..., None], out=block)
+
+    def _move(self, block: np.ndarray, key: TableKey, move: Action) -> None:
+        """Moves: the child's table, read at what the move leaves of the memory it allocates."""
+        (child,) = move.children(key, self._grid)
+        below = self.table(child.key)
+        cost = np.asarray(move.cost(key, self._grid, self.target), np.int64)
+        used = move.uses(key, self._grid, self.target)
+        memory, amount = next(iter(used.items()), (None, np.zeros((1, 1, 1), np.int64)))
+        distinct, group = np.unique(np.asarray(amount, np.int64), return_inverse=True)
+        group = group.reshape(np.shape(amount)).astype(np.int64)
+        maps = np.empty((len(distinct), block.shape[3]), np.int64)
+        for g, taken in enumerate(distinct):
+            maps[g] = self._limit_map(key, child.key, memory, int(taken))
+        # Groups of equal maps would only cost time; sizes beyond every limit collapse into one.
+        maps, merged = np.unique(maps, axis=0, return_inverse=True)
+        group = merged.reshape(-1)[group]
+        self.impl.move_pass(block, below, _three(cost), _three(group), maps)
+
+    def _limit_map(self, key: TableKey, child: TableKey, memory: str | None, taken: int) -> np.ndarray:
+        """For every limit of `key`: the limit index of `child` once `taken` of `memory` is gone, -1 where it is not."""
+        axis, below = key.limit_axis(), child.limit_axis()
+        values = self.limit_values(key)
+        if memory is None or memory == "VRF":
+            fits = taken <= self.limits["VRF"]
+            same = np.arange(len(values)) if below == axis else np.full(len(values), self._top(below))
+            return np.where(fits, same, -1)
+        before = values if axis == memory else np.full(len(values), self.limits[memory])
+        rest = before - taken
+        index = rest // self.target.cache(memory).step if below == memory else np.full(len(values), self._top(below))
+        return np.where(rest >= 0, index, -1)
+
+    def _top(self, memory: str | None) -> int:
+        """The index of the whole limit: where an axis begins to matter, nothing has been taken yet."""
+        return self.limits[memory] // self.target.cache(memory).step if memory else 0
+
+    # ------------------------------------------------------------ tiles
+
+    def _tile_lists(self, key: TableKey) -> TileLists:
+        widths = tuple(key.pack_width(d) for d in AXES)
+        if widths not in self._lists:
+            cols = [axis_lists(self.sizes[d], lambda size, d=d: self._tiles(key, d, size)) for d in AXES]
+            self._lists[widths] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
+        return self._lists[widths]
+
+    def _tiles(self, key: TableKey, dim: str, size: int) -> list[tuple[int, int, int]]:
+        """(tile size, count, remainder) of every legal tile of a dim of size `size`, from the action's declaration."""
+        out = []
+        for step in scale(size):
+            action = TileAction(dim, step)
+            if holds(action.requires(key, self.target)):
+                body, rest = action.children(key, {"b": 1, "m": size, "k": size, "n": size})
+                out.append((int(body.dims[dim]), int(body.count), int(rest.dims[dim])))
+        return out
+
+
+def _three(x: np.ndarray) -> np.ndarray:
+    """`x` with exactly three axes."""
+    return x.reshape((1,) * (3 - x.ndim) + x.shape) if x.ndim < 3 else x
