@@ -1,10 +1,20 @@
-"""The `morello` dialect: its definition in IRDL, typed access to its ops, and their verifier."""
+"""The `morello` dialect: its definition in IRDL, typed access to its ops, and their verifier.
+
+Importing this loads no MLIR; using it does. `load` a context before parsing a module that holds `morello` ops.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from .spec_op import OP_NAME, SpecOp, build_spec_op, load, spec_ops
+from .verify import problems, verify_spec_op, verify_specs
 
-
-def verify_specs(op: Any) -> bool:
-    """Verify every `morello.spec` under `op`, reporting errors at the ops; False where there was one."""
-    return True
+__all__ = [
+    "OP_NAME",
+    "SpecOp",
+    "build_spec_op",
+    "load",
+    "problems",
+    "spec_ops",
+    "verify_spec_op",
+    "verify_specs",
+]

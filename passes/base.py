@@ -12,7 +12,7 @@
             remark(op, f"...")
 
 The field `op_name` is the option `op-name` in pipeline text: `count-ops{op-name=linalg.fill}`. Option types: `bool`,
-`int`, `float`, `str`, `Literal[...]` of strings, `tuple` of ints or strings (`sizes=6,16,32`), and any of them `| None`.
+`int`, `float`, `str`, `Literal[...]` of strings, `tuple` of ints or strings (`sizes=6,16,32`), any of them `| None`.
 """
 
 from __future__ import annotations

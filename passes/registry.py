@@ -1,8 +1,8 @@
 """Passes and named pipelines by name. Nothing is imported before it is used, so that the tools start fast.
 
 A name comes from the tables below, from another package (entry-point group `morello_mlir.passes`; the entry point names
-the class of the pass, or the function of the pipeline), or from `register` in this process. Two owners for a name are an
-error.
+the class of the pass, or the function of the pipeline), or from `register` in this process. Two owners of one name are
+an error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,21 @@ ENTRY_POINT_GROUP = "morello_mlir.passes"
 # name -> "module:class", one line each.
 PASSES: dict[str, str] = {
     "morello-apply": "morello_mlir.passes.morello_apply:MorelloApply",
+    "morello-bare-pointers": "morello_mlir.passes.morello_bare_pointers:BarePointers",
+    "morello-check-lowered": "morello_mlir.passes.morello_check_lowered:CheckLowered",
+    "morello-deallocate": "morello_mlir.passes.morello_deallocate:Deallocate",
     "morello-group": "morello_mlir.passes.morello_group:MorelloGroup",
+    "morello-legalize-assert": "morello_mlir.passes.morello_legalize_assert:LegalizeAssert",
+    "morello-legalize-copy": "morello_mlir.passes.morello_legalize_copy:LegalizeCopy",
+    "morello-legalize-float": "morello_mlir.passes.morello_legalize_float:LegalizeFloat",
+    "morello-legalize-int-memory": "morello_mlir.passes.morello_legalize_int_memory:LegalizeIntMemory",
+    "morello-legalize-tensor": "morello_mlir.passes.morello_legalize_tensor:LegalizeTensor",
     "morello-lift": "morello_mlir.passes.morello_lift:MorelloLift",
+    "morello-return-to-argument": "morello_mlir.passes.morello_return_to_argument:ReturnToArgument",
     "morello-search": "morello_mlir.passes.morello_search:MorelloSearch",
+    "morello-select-entry": "morello_mlir.passes.morello_select_entry:SelectEntry",
+    "morello-specialize": "morello_mlir.passes.morello_specialize:Specialize",
+    "morello-strip-attributes": "morello_mlir.passes.morello_strip_attributes:StripAttributes",
 }
 
 # name -> "module:function", one line each. See `NamedPipeline`.

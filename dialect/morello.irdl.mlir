@@ -1,0 +1,23 @@
+// The `morello` dialect. One op: a goal that is still to be implemented.
+irdl.dialect @morello {
+  // Operands: one memref for each tensor of the function that lives in a memory, several 1-D vectors for one that lives
+  // in registers. Results: the new value of a register-resident output.
+  //
+  // A constraint value is a unification variable: all operands of one variadic group have the same type. So the leading
+  // two operands stand alone, and the group is the last tensor: one memref, or a bundle of equal vectors.
+  //
+  // The attributes may be anything here, and which others are allowed is not said: IRDL's complaint about an attribute
+  // of the wrong kind does not name it, and it knows no optional ones. verify.py checks both, and the types.
+  irdl.operation @spec {
+    %any_first = irdl.any
+    %any_second = irdl.any
+    %any_last = irdl.any
+    %any_result = irdl.any
+    %any_function = irdl.any
+    %any_dims = irdl.any
+    %any_operands = irdl.any
+    irdl.operands(first: %any_first, second: %any_second, last: variadic %any_last)
+    irdl.results(out: variadic %any_result)
+    irdl.attributes { "function" = %any_function, "dims" = %any_dims, "operands" = %any_operands }
+  }
+}

@@ -1,0 +1,276 @@
+"""Loading the dialect, and typed access to `morello.spec`:
+
+    "morello.spec"(%A, %B, %C) {
+      function = "MatmulAccum", dims = array<i64: 1, 512, 512, 512>,
+      operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial,
+      limits = {VRF = 16 : i64}, schedule = ["..."], cost = 123 : i64, source = "search"
+    } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
+
+`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel). `limits` (memory to
+amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes from) are optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from morello_mlir.errors import SpecError
+
+if TYPE_CHECKING:
+    from morello_mlir.spec import Spec
+
+OP_NAME = "morello.spec"
+
+
+def load(context: Any) -> None:
+    """Make the dialect known to an `mlir.ir.Context`; a second time does nothing.
+
+    Do it before parsing: MLIR does not survive the registration of an op that it has already seen as an unknown one.
+    """
+    # Loading a dialect twice would abort the process.
+    if context.is_registered_operation(OP_NAME):
+        return
+    from mlir import ir
+    from mlir.dialects import irdl
+
+    definition = resources.files(__package__).joinpath("morello.irdl.mlir").read_text(encoding="utf-8")
+    with context, ir.Location.unknown():
+        irdl.load_dialects(ir.Module.parse(definition))
+
+
+class SpecOp:
+    """A view of a `morello.spec` op. Raises SpecError where it is given another op.
+
+    The accessors raise SpecError, naming the attribute, where an attribute is missing or malformed.
+    """
+
+    def __init__(self, op: Any):
+        self.operation = op.operation
+        if self.operation.name != OP_NAME:
+            raise SpecError(f"expected a '{OP_NAME}' op, not '{self.operation.name}'")
+
+    # ---- the goal -------------------------------------------------------------------------------------------------
+
+    @property
+    def function(self) -> str:
+        return _string("function", self._required("function"))
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        from mlir import ir
+
+        attribute = self._required("dims")
+        if not isinstance(attribute, ir.DenseI64ArrayAttr):
+            raise SpecError(f"attribute 'dims' must be an array<i64: ...>, not {attribute}")
+        return tuple(ir.DenseI64ArrayAttr(attribute))
+
+    @property
+    def operand_texts(self) -> tuple[str, ...]:
+        """The tensor specs as they are written in the attribute."""
+        from mlir import ir
+
+        attribute = self._required("operands")
+        if not isinstance(attribute, ir.ArrayAttr):
+            raise SpecError(f"attribute 'operands' must be an array of strings, not {attribute}")
+        return tuple(_string("operands", a) for a in ir.ArrayAttr(attribute))
+
+    @property
+    def serial(self) -> bool:
+        from mlir import ir
+
+        attribute = self._optional("serial")
+        if attribute is not None and not isinstance(attribute, ir.UnitAttr):
+            raise SpecError(f"attribute 'serial' must be a unit attribute, not {attribute}")
+        return attribute is not None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The amount left of each memory that is limited; empty: all of the machine."""
+        from mlir import ir
+
+        attribute = self._optional("limits")
+        if attribute is None:
+            return {}
+        if not isinstance(attribute, ir.DictAttr):
+            raise SpecError(f"attribute 'limits' must be a dictionary, not {attribute}")
+        return {named.name: _integer(f"limits.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
+
+    @property
+    def spec(self) -> Spec:
+        """The Spec that the attributes describe."""
+        from morello_mlir.spec import FUNCTIONS, Spec, TensorSpec
+
+        function, texts = self.function, self.operand_texts
+        if function not in FUNCTIONS:
+            raise SpecError(f"attribute 'function': unknown function '{function}' (have {', '.join(FUNCTIONS)})")
+        declared = FUNCTIONS[function].operands
+        if len(texts) != len(declared):
+            raise SpecError(f"attribute 'operands': {function} has {len(declared)} operands, not {len(texts)}")
+        tensors = []
+        for index, (text, (name, dims)) in enumerate(zip(texts, declared, strict=True)):
+            try:
+                tensors.append(TensorSpec.parse(text, dims))
+            except SpecError as error:
+                raise SpecError(f"attribute 'operands', element {index} ({name}): {error}") from error
+        expected = FUNCTIONS[function].dims
+        if len(self.dims) != len(expected):
+            raise SpecError(
+                f"attribute 'dims': {function} has {len(expected)} dims [{', '.join(expected)}], not {len(self.dims)}"
+            )
+        if any(size < 0 for size in self.dims):
+            raise SpecError(f"attribute 'dims': negative size in {list(self.dims)}")
+        limits = self.limits
+        try:
+            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(limits.items()))
+        except SpecError as error:
+            # What has not been checked by now is the limits.
+            raise SpecError(f"attribute 'limits': {error}" if limits else str(error)) from error
+
+    # ---- the values -----------------------------------------------------------------------------------------------
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The SSA operands: memrefs, and the vectors of register-resident tensors."""
+        return tuple(self.operation.operands)
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """The vectors of a register-resident output; empty otherwise."""
+        return tuple(self.operation.results)
+
+    # ---- the schedule ---------------------------------------------------------------------------------------------
+
+    @property
+    def schedule_text(self) -> str | None:
+        """The schedule as text of one or more lines, or None where there is none."""
+        from mlir import ir
+
+        attribute = self._optional("schedule")
+        if attribute is None:
+            return None
+        if isinstance(attribute, ir.ArrayAttr):
+            return "\n".join(_string("schedule", line) for line in ir.ArrayAttr(attribute))
+        return _string("schedule", attribute)
+
+    @property
+    def cost(self) -> int | None:
+        attribute = self._optional("cost")
+        return None if attribute is None else _integer("cost", attribute)
+
+    @property
+    def source(self) -> str | None:
+        """Where the schedule comes from: `search`, `memo`, `shipped` or `manual`."""
+        attribute = self._optional("source")
+        return None if attribute is None else _string("source", attribute)
+
+    def set_schedule(self, text: str | None, cost: int | None = None, source: str | None = None) -> None:
+        """Replace schedule, cost and source; what is None is removed."""
+        from mlir import ir
+
+        context = self.operation.context
+        lines = (
+            None if text is None else ir.ArrayAttr.get([_text(line, context) for line in text.splitlines()], context)
+        )
+        amount = None if cost is None else ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), cost)
+        origin = None if source is None else _text(source, context)
+        for name, value in (("schedule", lines), ("cost", amount), ("source", origin)):
+            if value is not None:
+                self.operation.attributes[name] = value
+            elif name in self.operation.attributes:
+                del self.operation.attributes[name]
+
+    # ---- helpers --------------------------------------------------------------------------------------------------
+
+    def _required(self, name: str) -> Any:
+        attribute = self._optional(name)
+        if attribute is None:
+            raise SpecError(f"attribute '{name}' is missing")
+        return attribute
+
+    def _optional(self, name: str) -> Any:
+        return self.operation.attributes.get(name)
+
+
+def spec_ops(root: Any) -> Iterator[SpecOp]:
+    """Every `morello.spec` at or below an op, in order; the list is taken before the first is handed out."""
+    from mlir import ir
+
+    found: list[SpecOp] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == OP_NAME:
+            found.append(SpecOp(op))
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit)
+    return iter(found)
+
+
+def build_spec_op(
+    spec: Spec,
+    operands: Sequence[Any],
+    results: Sequence[Any] = (),
+    schedule: str | None = None,
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    location: Any = None,
+    insertion_point: Any = None,
+) -> SpecOp:
+    """A new `morello.spec` for a Spec, at the current (or given) insertion point and location.
+
+    operands, results: SSA values and result types. attributes: further ones (discardable, with a dotted name).
+    """
+    from mlir import ir
+
+    context = operands[0].context if operands else ir.Context.current
+    load(context)
+    location = location or ir.Location.current
+    names = [dims for _, dims in spec.info.operands]
+    texts = [t.text(dims) for t, dims in zip(spec.operands, names, strict=True)]
+    named: dict[str, Any] = {
+        "function": _text(spec.function, context),
+        "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
+        "operands": ir.ArrayAttr.get([_text(t, context) for t in texts], context),
+    }
+    if spec.serial:
+        named["serial"] = ir.UnitAttr.get(context)
+    if spec.limits:
+        i64 = ir.IntegerType.get_signless(64, context)
+        named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
+    op = ir.Operation.create(
+        OP_NAME,
+        results=list(results),
+        operands=list(operands),
+        attributes={**named, **(attributes or {})},
+        loc=location,
+        ip=insertion_point,
+    )
+    made = SpecOp(op)
+    if schedule is not None:
+        made.set_schedule(schedule)
+    return made
+
+
+def _text(value: str, context: Any) -> Any:
+    from mlir import ir
+
+    return ir.StringAttr.get(value, context)
+
+
+def _string(name: str, attribute: Any) -> str:
+    from mlir import ir
+
+    if not isinstance(attribute, ir.StringAttr):
+        raise SpecError(f"attribute '{name}': expected a string, not {attribute}")
+    return ir.StringAttr(attribute).value
+
+
+def _integer(name: str, attribute: Any) -> int:
+    from mlir import ir
+
+    # A BoolAttr is an IntegerAttr of type i1, and no amount of anything.
+    if not isinstance(attribute, ir.IntegerAttr) or isinstance(attribute, ir.BoolAttr):
+        raise SpecError(f"attribute '{name}': expected an integer, not {attribute}")
+    return int(ir.IntegerAttr(attribute).value)

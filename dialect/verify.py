@@ -1,0 +1,199 @@
+"""The verifier of `morello.spec`: its attributes make a Spec, and its operands and results are what that Spec says.
+
+A tensor in GL, L2 or L1 is one memref: static sizes, the element type of its dtype, and a shape that is either
+
+* logical: the tensor's dims in the function's order, with strides that fall in the order of the layout; or
+* physical: the parts of the layout from slowest to fastest (`[k/16, n, k%16]`), with falling strides.
+
+Dims of size one may be left out, or be more than the tensor has. A tensor in VRF is a bundle of 1-D vectors, row by
+row: `bundle_size` of them.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from morello_mlir.errors import SpecError
+
+from .spec_op import OP_NAME, SpecOp, spec_ops
+
+if TYPE_CHECKING:
+    from morello_mlir.spec import Spec, TensorSpec
+
+REQUIRED = ("function", "dims", "operands")
+OPTIONAL = ("serial", "limits", "schedule", "cost", "source")
+SOURCES = ("search", "memo", "shipped", "manual")
+
+# Signless integers stand for both signs, as everywhere in upstream's dialects.
+_ELEMENT_TYPES = {"u8": ("i8", "ui8")}
+
+
+def verify_specs(root: Any) -> bool:
+    """Verify every `morello.spec` at or below an op, reporting errors at the ops; False where there was one."""
+    # A list: every op is to be reported, not only the first bad one.
+    verdicts = [verify_spec_op(op.operation) for op in spec_ops(root)]
+    return all(verdicts)
+
+
+def verify_spec_op(op: Any) -> bool:
+    """Verify one op, reporting each problem as an error at it; False where there was one."""
+    from morello_mlir import diagnostics
+
+    found = problems(op)
+    for message in found:
+        diagnostics.emit(diagnostics.ERROR, f"'{OP_NAME}' op {message}", op.operation.location)
+    return not found
+
+
+def problems(op: Any) -> list[str]:
+    """What is wrong with a `morello.spec`: messages that name the attribute, operand or result. Empty: it is valid."""
+    view = SpecOp(op)
+    found = [f"unknown attribute '{a}'" for a in _attribute_names(view) if not _allowed(a)]
+    try:
+        spec = view.spec
+    except SpecError as error:
+        return [*found, str(error)]
+    return [*found, *_schedule_problems(view), *_value_problems(view, spec)]
+
+
+def _attribute_names(view: SpecOp) -> list[str]:
+    return list(view.operation.attributes)
+
+
+def _allowed(attribute: str) -> bool:
+    # A dotted name is a discardable attribute of somebody's dialect, which passes through.
+    return attribute in REQUIRED or attribute in OPTIONAL or "." in attribute
+
+
+def _schedule_problems(view: SpecOp) -> list[str]:
+    found = []
+    try:
+        _ = view.schedule_text
+        if view.cost is not None and view.cost < 0:
+            found.append(f"attribute 'cost': {view.cost} is negative")
+        if view.source is not None and view.source not in SOURCES:
+            found.append(f"attribute 'source': '{view.source}' is none of {', '.join(SOURCES)}")
+    except SpecError as error:
+        found.append(str(error))
+    return found
+
+
+def bundle_size(tensor: TensorSpec, shape: tuple[int, ...], lanes: int) -> int:
+    """How many vectors of `lanes` hold a register-resident tensor of logical `shape`: whole vectors for every row."""
+    physical = tensor.layout.physical_shape(shape)
+    return math.prod(physical[:-1]) * math.ceil(physical[-1] / lanes)
+
+
+def _value_problems(view: SpecOp, spec: Spec) -> list[str]:
+    """Check that operands and results agree with the tensor specs. Later operands are not checked after a bad one."""
+    values = [v.type for v in view.operands]
+    out = len(spec.operands) - 1
+    at = 0
+    for index, tensor in enumerate(spec.operands):
+        name = spec.info.operands[index][0]
+        if tensor.memory == "VRF":
+            # An output that is not accumulated has no value before.
+            if index == out and not spec.info.accumulates and at == len(values):
+                continue
+            complaint, taken = _bundle_problem(tensor, spec.operand_shape(index), values[at:])
+            what = f"operands {at}.. ({name})"
+        else:
+            complaint = (
+                _memref_problem(tensor, spec.operand_shape(index), values[at]) if at < len(values) else "missing"
+            )
+            taken, what = 1, f"operand {at} ({name})"
+        if complaint:
+            return [f"{what}: {complaint}"]
+        at += taken
+    if at < len(values):
+        return [f"operand {at}: {spec.function} takes no more operands"]
+    return _result_problems(spec, [r.type for r in view.results], values)
+
+
+def _result_problems(spec: Spec, results: list[Any], operands: list[Any]) -> list[str]:
+    tensor, name = spec.operands[-1], spec.info.operands[-1][0]
+    if tensor.memory != "VRF":
+        return [f"results: none expected, since {name} is in {tensor.memory}"] if results else []
+    complaint, taken = _bundle_problem(tensor, spec.operand_shape(len(spec.operands) - 1), results)
+    if complaint:
+        return [f"results ({name}): {complaint}"]
+    if taken < len(results):
+        return [f"results ({name}): expected {taken} vectors, not {len(results)}"]
+    if spec.info.accumulates and operands[-1] != results[0]:
+        return [f"results ({name}): type {results[0]} differs from {operands[-1]}, the operand's"]
+    return []
+
+
+def _bundle_problem(tensor: TensorSpec, shape: tuple[int, ...], types: list[Any]) -> tuple[str, int]:
+    """(what is wrong or "", number of values taken) for the vectors of a register-resident tensor."""
+    from mlir import ir
+
+    if not types:
+        return "missing", 0
+    first = types[0]
+    if not isinstance(first, ir.VectorType) or ir.VectorType(first).rank != 1:
+        return f"expected 1-D vectors, since it is in VRF, not {first}", 0
+    vector = ir.VectorType(first)
+    if str(vector.element_type) not in _ELEMENT_TYPES.get(tensor.dtype, (tensor.dtype,)):
+        return f"the element type {vector.element_type} is not that of {tensor.dtype}", 0
+    count = bundle_size(tensor, shape, vector.shape[0])
+    have = next((i for i, t in enumerate(types) if t != first), len(types))
+    if have < count:
+        return f"expected {count} vectors {first}, not {have}", 0
+    return "", count
+
+
+def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> str:
+    """What is wrong with a memref as the home of a tensor, or ""."""
+    from mlir import ir
+
+    if not isinstance(kind, ir.MemRefType):
+        return f"expected a memref, since it is in {tensor.memory}, not {kind}"
+    memref = ir.MemRefType(kind)
+    if str(memref.element_type) not in _ELEMENT_TYPES.get(tensor.dtype, (tensor.dtype,)):
+        return f"the element type {memref.element_type} is not that of {tensor.dtype}"
+    if not memref.has_static_shape:
+        return f"{kind} does not have static sizes"
+    try:
+        strides, _ = memref.get_strides_and_offset()
+    except (RuntimeError, ValueError):
+        return f"{kind} is not a strided memref"
+    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
+        return f"{kind} does not have static strides"
+    pairs = [(size, stride) for size, stride in zip(memref.shape, strides, strict=True) if size != 1]
+    physical = _without_ones(tensor.layout.physical_shape(shape))
+    in_order = _in_layout_order(tensor, shape, pairs)
+    if [size for size, _ in pairs] == physical and _falls(pairs, tensor.unit):
+        return ""
+    if in_order is not None and _falls(in_order, tensor.unit):
+        return ""
+    if in_order is None and [size for size, _ in pairs] != physical:
+        return f"the sizes of {kind} are neither {list(shape)} nor those of the layout, {physical}"
+    return f"the strides of {kind} do not follow the layout {tensor.layout}"
+
+
+def _without_ones(sizes: tuple[int, ...]) -> list[int]:
+    return [s for s in sizes if s != 1]
+
+
+def _in_layout_order(
+    tensor: TensorSpec, shape: tuple[int, ...], pairs: list[tuple[int, int]]
+) -> list[tuple[int, int]] | None:
+    """(size, stride) of a memref of the logical shape, slowest dim of the layout first; None: it has another shape."""
+    if tensor.layout.is_packed or [size for size, _ in pairs] != _without_ones(shape):
+        return None
+    by_dim = dict(zip([d for d, s in enumerate(shape) if s != 1], pairs, strict=True))
+    return [by_dim[dim] for dim, _ in tensor.layout.parts if dim in by_dim]
+
+
+def _falls(pairs: list[tuple[int, int]], unit: bool) -> bool:
+    """Whether strides never grow towards the fast end (of stride one if `unit`). Zero (a broadcast) fits anywhere."""
+    strides = [stride for _, stride in pairs]
+    if not strides or math.prod(size for size, _ in pairs) == 0:
+        return True
+    if unit and strides[-1] != 1:
+        return False
+    real = [s for s in strides if s]
+    return all(a >= b for a, b in pairwise(real))
