@@ -6,7 +6,7 @@
       limits = {VRF = 16 : i64}, schedule = ["..."], cost = 123 : i64, source = "search"
     } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
 
-`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel). `limits` (memory to
+`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see Spec). `limits` (memory to
 amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes from) are optional.
 """
 
@@ -86,6 +86,16 @@ class SpecOp:
         return attribute is not None
 
     @property
+    def far(self) -> bool:
+        """The Spec is part of a goal whose operands do not fit the last-level cache."""
+        from mlir import ir
+
+        attribute = self._optional("far")
+        if attribute is not None and not ir.UnitAttr.isinstance(attribute):
+            raise SpecError(f"attribute 'far' must be a unit attribute, not {attribute}")
+        return attribute is not None
+
+    @property
     def limits(self) -> dict[str, int]:
         """The amount left of each memory that is limited; empty: all of the machine."""
         from mlir import ir
@@ -123,7 +133,7 @@ class SpecOp:
             raise SpecError(f"attribute 'dims': negative size in {list(self.dims)}")
         limits = self.limits
         try:
-            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(limits.items()))
+            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(limits.items()), self.far)
         except SpecError as error:
             # What has not been checked by now is the limits.
             raise SpecError(f"attribute 'limits': {error}" if limits else str(error)) from error
@@ -236,6 +246,8 @@ def build_spec_op(
     }
     if spec.serial:
         named["serial"] = ir.UnitAttr.get(context)
+    if spec.far:
+        named["far"] = ir.UnitAttr.get(context)
     if spec.limits:
         i64 = ir.IntegerType.get_signless(64, context)
         named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
