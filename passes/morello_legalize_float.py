@@ -1,0 +1,71 @@
+"""The pass `morello-legalize-float`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import mlir.ir as ir
+from mlir.dialects import arith
+
+from .base import Pass
+from .symbols import all_ops
+
+
+@dataclass(frozen=True)
+class LegalizeFloat(Pass):
+    """Narrow f64 to f16 and bf16 by way of f32, correctly rounded.
+
+    LLVM calls a library function that nobody links for the direct conversion. Rounding twice would be wrong; rounding the
+    first time *to odd* (an inexact result gets an odd last bit) makes the second rounding the only one that counts.
+    """
+
+    name: ClassVar[str] = "morello-legalize-float"
+    summary: ClassVar[str] = "Narrow f64 to f16 and bf16 through f32, rounded once"
+
+    def run(self, op: Any) -> None:
+        for each in all_ops(op):
+            if each.name == "arith.truncf" and _element(each.operands[0].type) == ir.F64Type.get():
+                if _element(each.results[0].type) in (ir.F16Type.get(), ir.BF16Type.get()):
+                    _rewrite(each)
+
+
+def _element(type_: Any) -> Any:
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def _like(shape_of: Any, element: Any) -> Any:
+    return ir.VectorType.get(shape_of.shape, element) if isinstance(shape_of, ir.VectorType) else element
+
+
+def _constant(type_: Any, value: int) -> Any:
+    attribute = ir.IntegerAttr.get(_element(type_), value)
+    if isinstance(type_, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return arith.ConstantOp(type_, attribute).result
+
+
+def _rewrite(op: Any) -> None:
+    source = op.operands[0]
+    single = _like(source.type, ir.F32Type.get())
+    bits = _like(source.type, ir.IntegerType.get_signless(32))
+    with ir.InsertionPoint(op), op.location:
+        nearest = arith.TruncFOp(single, source).result
+        back = arith.ExtFOp(source.type, nearest).result
+        pattern = arith.BitcastOp(bits, nearest).result
+        # Towards zero, then set the last bit: of the two floats around the value, the odd one.
+        beyond = _larger_magnitude(back, source)
+        lower = arith.SubIOp(pattern, arith.ExtUIOp(bits, beyond).result).result
+        odd = arith.OrIOp(lower, _constant(bits, 1)).result
+        inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, source).result
+        chosen = arith.SelectOp(inexact, odd, pattern).result
+        op.operands[0] = arith.BitcastOp(single, chosen).result
+
+
+def _larger_magnitude(a: Any, b: Any) -> Any:
+    """Whether |a| > |b|, for f64 values of the same sign."""
+    bits = _like(a.type, ir.IntegerType.get_signless(64))
+    mask = _constant(bits, (1 << 63) - 1)
+    left = arith.AndIOp(arith.BitcastOp(bits, a).result, mask).result
+    right = arith.AndIOp(arith.BitcastOp(bits, b).result, mask).result
+    return arith.CmpIOp(arith.CmpIPredicate.ugt, left, right).result

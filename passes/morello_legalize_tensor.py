@@ -1,0 +1,119 @@
+"""The pass `morello-legalize-tensor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import mlir.ir as ir
+from mlir.dialects import bufferization, linalg, tensor
+
+from .base import Pass
+from .symbols import all_ops, functions
+from .types import DYNAMIC, function_type, is_memref, is_tensor
+
+#: On a function: tensors were in it, so the buffers that bufferization allocates there are ours to free.
+HAD_TENSORS = "morello.had_tensors"
+
+_MARK = "morello.decompose"
+_GROUP = "morello.group"
+_DECOMPOSED = ("linalg.softmax", "linalg.pack", "linalg.unpack")
+
+# Upstream decomposes these through its transform dialect only.
+_SCRIPT = """
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @decompose(%root: !transform.any_op) {
+    %softmax = transform.structured.match ops{["linalg.softmax"]} attributes{morello.decompose} in %root
+      : (!transform.any_op) -> !transform.any_op
+    %parts = transform.structured.decompose_interface %softmax : (!transform.any_op) -> !transform.any_op
+    %pack = transform.structured.match ops{["linalg.pack"]} attributes{morello.decompose} in %root
+      : (!transform.any_op) -> !transform.op<"linalg.pack">
+    %pad, %expand, %transpose = transform.structured.lower_pack %pack : (!transform.op<"linalg.pack">)
+      -> (!transform.op<"tensor.pad">, !transform.op<"tensor.expand_shape">, !transform.op<"linalg.transpose">)
+    %unpack = transform.structured.match ops{["linalg.unpack"]} attributes{morello.decompose} in %root
+      : (!transform.any_op) -> !transform.op<"linalg.unpack">
+    %empty, %back, %collapse, %slice = transform.structured.lower_unpack %unpack : (!transform.op<"linalg.unpack">)
+      -> (!transform.op<"tensor.empty">, !transform.op<"linalg.transpose">, !transform.op<"tensor.collapse_shape">,
+          !transform.op<"tensor.extract_slice">)
+    transform.yield
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class LegalizeTensor(Pass):
+    """Decompose what upstream cannot bufferize or lower to loops: softmax, pack and unpack.
+
+    Ops that carry `morello.group` are left to `morello-lift`. Functions with tensors in them are marked, for
+    `morello-deallocate`.
+    """
+
+    name: ClassVar[str] = "morello-legalize-tensor"
+    summary: ClassVar[str] = "Decompose softmax, pack and unpack, which upstream cannot bufferize or lower to loops"
+
+    def run(self, op: Any) -> None:
+        found = []
+        for function in functions(op):
+            ops = all_ops(function)
+            if _mentions_tensors(function, ops):
+                function.operation.attributes[HAD_TENSORS] = ir.UnitAttr.get()
+            found += [each for each in ops if each.name in _DECOMPOSED and _GROUP not in each.attributes]
+        for each in found:
+            if each.name == "linalg.softmax":
+                each = _softmax_on_tensors(each)
+            elif _has_dynamic_tiles(each):
+                self.fail(each, "with an inner tile of dynamic size is not supported: give the tile as a constant")
+            each.attributes[_MARK] = ir.UnitAttr.get()
+        if found:
+            _decompose(op)
+
+
+def _mentions_tensors(function: Any, ops: list[Any]) -> bool:
+    signature = function_type(function)
+    if any(is_tensor(t) for t in [*signature.inputs, *signature.results]):
+        return True
+    return any(is_tensor(result.type) for op in ops for result in op.results)
+
+
+def _has_dynamic_tiles(op: Any) -> bool:
+    return DYNAMIC in ir.DenseI64ArrayAttr(op.attributes["static_inner_tiles"])
+
+
+def _softmax_on_tensors(op: Any) -> Any:
+    """The decomposition wants tensors: read a memref softmax's operand as one, and write its result back."""
+    source, destination = op.operands[0], op.operands[1]
+    if not is_memref(source.type):
+        return op
+    with ir.InsertionPoint(op), op.location:
+        type_ = ir.RankedTensorType.get(source.type.shape, source.type.element_type)
+        value = bufferization.ToTensorOp(type_, source, restrict=True).result
+        sizes = [
+            tensor.DimOp(value, _constant(axis)).result if size == DYNAMIC else size
+            for axis, size in enumerate(source.type.shape)
+        ]
+        empty = tensor.EmptyOp(sizes, source.type.element_type).result
+        new = linalg.SoftmaxOp([type_], value, empty, op.attributes["dimension"])
+        bufferization.MaterializeInDestinationOp(None, new.results[0], destination, writable=True)
+    op.erase()
+    return new.operation
+
+
+def _constant(value: int) -> Any:
+    index = ir.IndexType.get()
+    return ir.Operation.create(
+        "arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, value)}
+    ).result
+
+
+def _decompose(module: Any) -> None:
+    from mlir.dialects.transform import interpreter
+
+    script = _script(module.context)
+    interpreter.apply_named_sequence(module.operation, script.body.operations[0].operation, script.operation)
+
+
+@lru_cache(maxsize=2)
+def _script(context: Any) -> Any:
+    return ir.Module.parse(_SCRIPT, context)

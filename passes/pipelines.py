@@ -1,0 +1,128 @@
+"""The named pipelines: the way from linalg to the llvm dialect, for `morello-opt` and for `compile()` alike.
+
+    morello-bufferize        tensors to memrefs that are freed again; tags on linalg ops survive
+    morello-lower-upstream   whatever is left, to the llvm dialect
+    morello-default          group, bufferize, lift, search, apply, lower
+
+Every function returns the elements of a pipeline on `builtin.module`, as text; its keyword parameters are the options.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from . import registry
+
+_BUFFERIZE = (
+    "morello-legalize-tensor",
+    "eliminate-empty-tensors",
+    "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
+    "allow-return-allocs-from-loops}",
+    "morello-deallocate",
+)
+
+# Structured ops to loops and scalars. i1 memory, odd float conversions and assertions are put right once only loads,
+# stores and arithmetic are left.
+_TO_LOOPS = (
+    "morello-strip-attributes",
+    "morello-legalize-copy",
+    "convert-linalg-to-loops",
+    "scf-forall-to-for",
+    "expand-realloc",
+    "memref-expand",
+    "func.func(lower-vector-mask,lower-vector-multi-reduction)",
+    "convert-vector-to-scf{full-unroll=true target-rank=1}",
+    "lower-affine",
+    "convert-shape-constraints",
+    "convert-shape-to-std",
+    "func.func(math-extend-to-supported-types{target-type=f32},math-expand-ops{ops=fpowi,ceilf,clampf})",
+    "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}",
+    "morello-legalize-float",
+    "arith-expand{include-bf16=true}",
+    "morello-legalize-int-memory",
+)
+
+_TO_CONTROL_FLOW = ("expand-strided-metadata", "lower-affine", "convert-scf-to-cf")
+
+_TO_LLVM = (
+    "canonicalize",
+    "cse",
+    "convert-vector-to-llvm{enable-x86vector=true}",
+    "convert-complex-to-standard",
+    "convert-ub-to-llvm",
+    "convert-math-to-llvm",
+    "convert-math-to-libm",
+    "convert-complex-to-llvm",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm",
+    "convert-cf-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+    "morello-check-lowered",
+)
+
+#: The passes that make up the optimising part, in order; `morello-bufferize` stands between the first and the second.
+OPTIMIZING = ("morello-group", "morello-lift", "morello-search", "morello-apply")
+
+
+def morello_bufferize() -> str:
+    """Tensors to memrefs that are freed again; tags on linalg ops survive"""
+    return ",".join(_BUFFERIZE)
+
+
+def morello_lower_upstream(embedded: bool = False) -> str:
+    """Lower linalg, scf, affine, memref, vector, math and the rest to the llvm dialect by upstream's passes
+
+    embedded: for code that `compile()` calls: public functions may take bare pointers as private ones do, and a failing
+    assertion returns to the caller (see the passes `morello-bare-pointers` and `morello-legalize-assert`).
+    """
+    bare = "morello-bare-pointers{public=true}" if embedded else "morello-bare-pointers"
+    assertions = ("morello-legalize-assert",) if embedded else ()
+    return ",".join((*_TO_LOOPS, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
+
+
+def morello_default(target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True) -> str:
+    """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
+
+    target:   the machine to search for.
+    memo:     the memo file, `off`, or empty for the default.
+    threads:  how many threads the code may use; 0 for the default.
+    optimize: false leaves everything to upstream's passes.
+    """
+    steps = stages(target=target, memo=memo, threads=threads, optimize=optimize, embedded=False)
+    return ",".join(text for text in steps.values() if text)
+
+
+def stages(
+    *, target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True, embedded: bool = True
+) -> dict[str, str]:
+    """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
+    given = {"target": target, "memo": memo, "threads": threads}
+    group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
+    return {
+        "lift": ",".join(text for text in (group, morello_bufferize(), lift) if text),
+        "search": search,
+        "apply": apply,
+        "lower": morello_lower_upstream(embedded),
+    }
+
+
+def can_optimize() -> bool:
+    """Whether the optimising passes are part of this installation."""
+    return all(registry.known(name) and _is_installed(name) for name in OPTIMIZING)
+
+
+def _is_installed(name: str) -> bool:
+    reference = registry.PASSES.get(name)
+    return reference is None or importlib.util.find_spec(reference.partition(":")[0]) is not None
+
+
+def _element(name: str, given: dict[str, Any]) -> str:
+    """A pass with those of the given options that it knows and that say something."""
+    known = registry.options_of(registry.lookup(name))
+    options = " ".join(f"{key}={value}" for key, value in given.items() if key in known and value not in ("", 0))
+    return f"{name}{{{options}}}" if options else name
