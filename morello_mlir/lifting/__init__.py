@@ -1,0 +1,28 @@
+"""From linalg ops to Specs: recognising contractions, planning their loops, aliases, and building the IR.
+
+`explain(op)` says what becomes of one linalg op: `Lifted` with the Spec, or `Rejected` with the reason.
+"""
+
+from .aliases import Aliases, nested_ops
+from .explain import enclosing_module, explain, survey
+from .inputs import own_zero_fill, read_through_copies
+from .outcome import Covered, Lifted, Rejected
+from .plan import Loop, Operand, OuterLoop, Plan, make_plan
+
+__all__ = [
+    "Aliases",
+    "Covered",
+    "Lifted",
+    "Loop",
+    "Operand",
+    "OuterLoop",
+    "Plan",
+    "Rejected",
+    "enclosing_module",
+    "explain",
+    "make_plan",
+    "nested_ops",
+    "own_zero_fill",
+    "read_through_copies",
+    "survey",
+]

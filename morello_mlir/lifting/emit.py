@@ -1,0 +1,129 @@
+"""Builds the IR of a lifted contraction: a private function around one `morello.spec`, and calls of it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import arith, func, memref, scf
+
+from morello_mlir.spec import dense_strides
+
+from .outcome import Lifted
+from .plan import Operand, Plan
+
+_NAME = {"Matmul": "morello_matmul", "MatmulAccum": "morello_matmul_accum"}
+
+
+class Functions:
+    """The private functions made so far for one module; equal plans on equal memref types share one."""
+
+    def __init__(self, module: Any):
+        self._module = module
+        self._made: dict[Any, str] = {}
+        body = module.regions[0].blocks[0]
+        self._taken = {str(op.attributes["sym_name"]) for op in body.operations if "sym_name" in op.attributes}
+
+    def call(self, op: Any, lifted: Lifted) -> None:
+        """Puts a call in place of `op`, which stays for the caller to erase.
+
+        A function takes the base pointers as rank-0 memrefs, because a view at an offset does not survive the bare-
+        pointer calling convention; offsets other than zero follow as `index` arguments.
+        """
+        values = [lifted.values[operand.source] for operand in lifted.plan.operands]
+        shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
+        name = self._function(lifted.plan, shifted)
+        with op.location, ir.InsertionPoint(op):
+            parts = [_metadata(v) for v in values]
+            offsets = [offset for (_, offset), s in zip(parts, shifted, strict=True) if s]
+            func.CallOp([], name, [base for base, _ in parts] + offsets)
+
+    def _function(self, plan: Plan, shifted: tuple[bool, ...]) -> str:
+        key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted)
+        if key not in self._made:
+            name = self._unused_name(plan)
+            self._made[key] = name
+            with ir.Location.name("morello-lift"), ir.InsertionPoint(self._module.regions[0].blocks[0]):
+                _build_function(name, plan, shifted)
+        return self._made[key]
+
+    def _unused_name(self, plan: Plan) -> str:
+        spec = plan.spec
+        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{spec.operands[0].dtype}"
+        name, count = stem, 0
+        while f'"{name}"' in self._taken:
+            count += 1
+            name = f"{stem}_{count}"
+        self._taken.add(f'"{name}"')
+        return name
+
+
+def _metadata(value: Any) -> tuple[Any, Any]:
+    """(base as a rank-0 memref, offset) of a memref value."""
+    op = memref.ExtractStridedMetadataOp(value)
+    return op.results[0], op.results[1]
+
+
+def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...]) -> None:
+    scalar = ir.Type.parse(plan.spec.operands[0].dtype)
+    inputs = [ir.MemRefType.get([], scalar)] * 3 + [ir.IndexType.get()] * sum(shifted)
+    function = func.FuncOp(name, (inputs, []), visibility="private")
+    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    block = function.add_entry_block()
+    with ir.InsertionPoint(block):
+        bases, rest = list(block.arguments)[:3], iter(list(block.arguments)[3:])
+        offsets = [next(rest) if s else None for s in shifted]
+        _build_nest(plan, bases, offsets)
+        func.ReturnOp([])
+
+
+def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
+    """The loops around the Spec, then the Spec on the views of one iteration. offsets: None is zero."""
+    bounds = {n: _constant(n) for n in sorted({0, 1, *(o.size for o in plan.outer)})} if plan.outer else {}
+    with ExitStack() as nest:
+        for outer in plan.outer:
+            loop = scf.ForOp(bounds[0], bounds[outer.size], bounds[1])
+            with ir.InsertionPoint(loop.body):
+                scf.YieldOp([])
+            nest.enter_context(ir.InsertionPoint.at_block_terminator(loop.body))
+            offsets = [_advance(o, loop.induction_variable, s) for o, s in zip(offsets, outer.strides, strict=True)]
+        _build_spec(plan, bases, offsets)
+
+
+def _advance(offset: Any, position: Any, stride: int) -> Any:
+    """`offset + position * stride`; None stands for zero."""
+    if stride == 0:
+        return offset
+    step = position if stride == 1 else arith.muli(position, _constant(stride))
+    return step if offset is None else arith.addi(offset, step)
+
+
+def _constant(value: int) -> Any:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
+    from morello_mlir.dialect import build_spec_op
+
+    views = [_view(b, o, offset) for b, o, offset in zip(bases, plan.operands, offsets, strict=True)]
+    build_spec_op(plan.spec, views)
+
+
+def _view(base: Any, operand: Operand, offset: Any) -> Any:
+    """The three-dimensional memref of an operand."""
+    sizes, strides = list(operand.sizes), list(operand.strides)
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(0 if offset is None else dynamic, strides)
+    dense = offset is None and operand.strides == dense_strides(operand.sizes)
+    kind = ir.MemRefType.get(sizes, base.type.element_type, None if dense else layout)
+    return memref.ReinterpretCastOp(
+        kind,
+        base,
+        [] if offset is None else [offset],
+        [],
+        [],
+        ir.DenseI64ArrayAttr.get([0 if offset is None else dynamic]),
+        ir.DenseI64ArrayAttr.get(sizes),
+        ir.DenseI64ArrayAttr.get(strides),
+    ).result

@@ -1,0 +1,91 @@
+"""The one question that the passes ask of every linalg op: what becomes of it, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .aliases import Aliases, nested_ops
+from .contraction import Contraction, recognise
+from .fills import fill_before, fill_on_tensors
+from .outcome import Covered, Lifted, NotLifted, Rejected
+from .plan import make_plan
+
+#: What may enclose a lifted op, up to its function: ops that run their regions in place, on this thread or on others
+#: of the same machine.
+_ENCLOSING = ("affine", "scf", "memref")
+
+
+def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
+    """Whether and as what a linalg op can be lifted.
+
+    On tensors the answer takes every operand as dense and in a buffer of its own; on memrefs strides, offsets and
+    aliases count. aliases: those of the op's module, where the caller asks about many ops of it.
+    """
+    try:
+        _check_place(op)
+        contraction = recognise(op)
+        if contraction.on_tensors:
+            zeroed = fill_on_tensors(contraction.values[2])
+        else:
+            aliases = aliases or Aliases(_root(op))
+            _check_overlap(contraction, aliases)
+            zeroed = fill_before(op, contraction.values[2], aliases)
+    except NotLifted as reason:
+        return Rejected(str(reason))
+    plan = make_plan(contraction.loops, contraction.dtype, accumulate=zeroed is None)
+    return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)
+
+
+def survey(root: Any) -> list[tuple[Any, Lifted | Covered | Rejected]]:
+    """Every linalg op under `root` (bodies of linalg ops excluded), in order, and what becomes of it."""
+    aliases = Aliases(_root(root))
+    ops = [op for op in nested_ops(root) if is_linalg(op) and not is_linalg(op.parent)]
+    found = {op: explain(op, aliases) for op in ops}
+    covered = {f.fill: Covered(op) for op, f in found.items() if isinstance(f, Lifted) and _is_sole_user(op, f)}
+    return [(op, covered.get(op, outcome)) for op, outcome in found.items()]
+
+
+def is_linalg(op: Any) -> bool:
+    return bool(op.operation.name.startswith("linalg."))
+
+
+def _is_sole_user(op: Any, lifted: Lifted) -> bool:
+    """Whether nothing but the lifted op needs its fill."""
+    if lifted.fill is None:
+        return False
+    return all(use.owner.operation == op for result in lifted.fill.results for use in result.uses)
+
+
+def _check_overlap(contraction: Contraction, aliases: Aliases) -> None:
+    """Raises NotLifted where writing the output early could change an input: a blocked loop nest reads inputs after
+    it has written parts of the output, upstream's loops do so in one defined order."""
+    *inputs, out = contraction.values
+    for value, what in zip(inputs, ("first", "second"), strict=True):
+        if aliases.may_overlap(value, out):
+            raise NotLifted(f"the output may overlap the {what} input")
+
+
+def _check_place(op: Any) -> None:
+    """Raises NotLifted unless a call can stand where the op stands: in a function of a builtin.module."""
+    parent = op.operation.parent
+    while parent is not None and parent.operation.name.partition(".")[0] in _ENCLOSING:
+        parent = parent.operation.parent
+    if parent is None or parent.operation.name != "func.func":
+        raise NotLifted(f"it is inside '{parent.operation.name}'" if parent is not None else "it is in no function")
+    module = parent.operation.parent
+    if module is None or module.operation.name != "builtin.module":
+        raise NotLifted("its function is not in a builtin.module")
+
+
+def enclosing_module(op: Any) -> Any:
+    """The innermost builtin.module around an op that `explain` found liftable."""
+    while op.operation.name != "builtin.module":
+        op = op.operation.parent
+    return op.operation
+
+
+def _root(op: Any) -> Any:
+    """The outermost op around `op`."""
+    while op.operation.parent is not None:
+        op = op.operation.parent
+    return op.operation

@@ -1,0 +1,130 @@
+"""Reads a contraction's tensor inputs through the copies that frontends put before it, and gives it a zero fill of
+its own. A transpose or a broadcast along a batch dim is only another indexing map: no data needs to move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import arith, linalg, tensor
+
+from .body import is_zero
+from .contraction import indexing_maps, is_structured, operands_of
+from .fills import fill_on_tensors
+
+
+def read_through_copies(op: Any) -> Any:
+    """Rewrites a contraction on tensors to read the sources of transposed or broadcast inputs; returns the op that
+    now computes it. Ops that have no users left are erased."""
+    maps = [list(m.results) for m in indexing_maps(op)]
+    inputs, (out,) = operands_of(op)
+    sources, copies = list(inputs), []
+    for i in (0, 1):
+        # Copies of copies: every step reads through one.
+        while (step := _step(sources[i], maps[i], maps[1 - i], maps[2])) is not None:
+            copies.append(sources[i])
+            sources[i], maps[i] = step
+    if not copies:
+        return op
+    new = _generic(op, sources, out, maps)
+    op.results[0].replace_all_uses_with(new.results[0])
+    op.erase()
+    for value in copies:
+        erase_unused(value)
+    return new
+
+
+def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any]] | None:
+    """(source, its map) where `value`, indexed by `exprs`, is a copy of a tensor with permuted or additional dims."""
+    copy = _copy_of(value)
+    if copy is None:
+        return None
+    source, source_map, copy_map = copy
+    at = {e: i for i, e in enumerate(copy_map)}
+    kept = [exprs[at[e]] for e in source_map]
+    dropped = [exprs[i] for e, i in at.items() if e not in source_map]
+    # A loop that this input no longer has must be in both of the others, or it would be no loop of a contraction.
+    if any(e not in other or e not in out for e in dropped):
+        return None
+    return source, kept
+
+
+def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any]] | None:
+    """(source, its map, the copy's map) where `value` is made by an op whose body yields its only input."""
+    if isinstance(value.owner, ir.Block) or not is_structured(value.owner):
+        return None
+    op = value.owner.operation
+    inputs, outputs = operands_of(op)
+    body = list(op.regions[0].blocks[0].operations)
+    if len(inputs) != 1 or len(outputs) != 1 or len(body) != 1:
+        return None
+    yielded = list(body[0].operation.operands)
+    if yielded != [op.regions[0].blocks[0].arguments[0]] or not isinstance(inputs[0].type, ir.RankedTensorType):
+        return None
+    source_map, copy_map = indexing_maps(op)
+    if not copy_map.is_permutation or not source_map.is_projected_permutation:
+        return None
+    exprs = list(source_map.results)
+    if not all(isinstance(e, ir.AffineDimExpr) for e in exprs):  # a zero: the dim of a broadcast size one
+        return None
+    return inputs[0], exprs, list(copy_map.results)
+
+
+def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]]) -> Any:
+    """A generic multiply-add in place of `op`, with its discardable attributes."""
+    count = indexing_maps(op)[0].n_dims
+    written = [e.position for e in maps[2] if isinstance(e, ir.AffineDimExpr)]
+    kinds = ["parallel" if d in written else "reduction" for d in range(count)]
+    with op.location, ir.InsertionPoint(op):
+        new = linalg.GenericOp(
+            [op.results[0].type],
+            inputs,
+            [out],
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, m)) for m in maps]),
+            ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in kinds]),
+        ).operation
+        element = out.type.element_type
+        body = new.regions[0].blocks.append(element, element, element)
+        with ir.InsertionPoint(body):
+            lhs, rhs, acc = body.arguments
+            linalg.YieldOp([arith.addf(acc, arith.mulf(lhs, rhs))])
+    for name in op.attributes:
+        if "." in name and not name.startswith("linalg."):
+            new.attributes[name] = op.attributes[name]
+    return new
+
+
+def own_zero_fill(op: Any) -> None:
+    """Lets a contraction on tensors that starts from zeros start from a fill that nothing else uses: bufferization
+    would otherwise copy the zeros, which costs as much as writing them and hides where they come from."""
+    (out,) = operands_of(op)[1]
+    fill = fill_on_tensors(out)
+    if fill is None and not is_zero(out):
+        return
+    if fill is not None and len(list(out.uses)) == 1:
+        return
+    kind = out.type
+    with op.location, ir.InsertionPoint(op):
+        zero = arith.constant(kind.element_type, 0.0)
+        empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
+        new = linalg.fill(zero, outs=[empty])
+    op.operands[len(op.operands) - 1] = new
+    erase_unused(out)
+
+
+def erase_unused(value: Any) -> None:
+    """Erases the copy, fill, constant or `tensor.empty` that makes `value` if nothing uses it, and what only it
+    used."""
+    if isinstance(value.owner, ir.Block):
+        return
+    op = value.owner.operation
+    simple = op.name in ("tensor.empty", "arith.constant")
+    if not simple and is_structured(op):
+        simple = len(list(op.regions[0].blocks[0].operations)) == 1
+    if not simple or any(len(list(r.uses)) for r in op.results):
+        return
+    operands = list(op.operands)
+    op.erase()
+    for operand in operands:
+        erase_unused(operand)

@@ -1,0 +1,194 @@
+"""How a contraction's loops become one Spec: collapsing, what is left to outer loops, the canonical transposition.
+
+Pure arithmetic on sizes and strides; no MLIR here.
+
+A contraction has any number of loops of each role: b (batch: in all three operands), m (lhs and out), n (rhs and
+out) and k (lhs and rhs, reduced). A Spec has one of each. `make_plan` first merges neighbouring loops of a role,
+then chooses which of those that remain are the Spec's; the others become a loop nest around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
+
+from morello_mlir.spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes, row_stride, stride_class
+
+ROLES = ("b", "m", "k", "n")
+#: Which operands (lhs, rhs, out) have a loop of the role.
+PRESENT = {"b": (True, True, True), "m": (True, False, True), "n": (False, True, True), "k": (True, True, False)}
+LHS, RHS, OUT = 0, 1, 2
+
+#: A unit stride is worth this factor of extent when one of several loops must be chosen: about a vector's lanes.
+_UNIT_STRIDE_BONUS = 8
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a contraction: its role, trip count, and stride in elements per operand (None where absent)."""
+
+    role: str
+    size: int
+    strides: tuple[int | None, int | None, int | None]
+
+    @property
+    def contiguous(self) -> bool:
+        return 1 in self.strides
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand as the Spec sees it: three logical dims with sizes and strides. `source`: which input of the
+    linalg op it is (0, 1, or 2 for the output)."""
+
+    source: int
+    sizes: tuple[int, int, int]
+    strides: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class OuterLoop:
+    """A loop around the Spec: trip count, stride in elements per Spec operand (0 where absent), reduction or not."""
+
+    size: int
+    strides: tuple[int, int, int]
+    reduction: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The Spec, its operands in order (lhs, rhs, out), and the loops around it, outermost first.
+
+    `spec.function` is `Matmul` only where the output is written without being read; `keeps_fill` says that this was
+    asked for but an outer reduction loop needs the output initialised.
+    """
+
+    spec: Spec
+    operands: tuple[Operand, Operand, Operand]
+    outer: tuple[OuterLoop, ...]
+    keeps_fill: bool = False
+
+
+def merge_loops(loops: Sequence[Loop]) -> list[Loop]:
+    """Drops loops of one trip and merges every two of one role that step through memory as a single loop would."""
+    live = [loop for loop in loops if loop.size != 1]
+    while True:
+        for outer, inner in permutations(live, 2):
+            if outer.role == inner.role and _continues(outer, inner):
+                at = live.index(inner)
+                live[at] = replace(inner, size=outer.size * inner.size)
+                live.remove(outer)
+                break
+        else:
+            return live
+
+
+def _continues(outer: Loop, inner: Loop) -> bool:
+    """Whether a step of `outer` is a whole run of `inner`, in every operand that has them."""
+    pairs = zip(outer.strides, inner.strides, strict=True)
+    return all(o is None or i is None or o == i * inner.size for o, i in pairs)
+
+
+def make_plan(loops: Sequence[Loop], dtype: str, accumulate: bool) -> Plan:
+    """Plans a contraction over `loops`. accumulate: out += lhs @ rhs instead of out = lhs @ rhs."""
+    chosen, outer = _choose(merge_loops(loops))
+    reads = accumulate or any(loop.role == "k" for loop in outer)
+    sources = (LHS, RHS, OUT)
+    if _should_swap(chosen):
+        chosen = {_MIRROR[role]: _mirror(loop) for role, loop in chosen.items()}
+        outer = [_mirror(loop) for loop in outer]
+        sources = (RHS, LHS, OUT)
+    function = FUNCTIONS["MatmulAccum" if reads else "Matmul"]
+    operands = []
+    specs = []
+    for i, (_, dims) in enumerate(function.operands):
+        operand, spec = _operand(i, sources[i], [chosen.get(d) for d in dims], dtype)
+        operands.append(operand)
+        specs.append(spec)
+    sizes = tuple(chosen[role].size if role in chosen else 1 for role in ROLES)
+    spec = Spec(function.name, sizes, tuple(specs)).canonical()
+    nest = tuple(OuterLoop(o.size, tuple(s or 0 for s in o.strides), o.role == "k") for o in outer)  # type: ignore[misc]
+    return Plan(spec, (operands[0], operands[1], operands[2]), nest, reads and not accumulate)
+
+
+def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
+    """The loops of the Spec by role, and those around it: parallel ones outermost, so that reductions revisit a warm
+    output."""
+    chosen: dict[str, Loop] = {}
+    left: list[Loop] = []
+    for role in ROLES:
+        candidates = sorted((x for x in loops if x.role == role), key=_worth, reverse=True)
+        if candidates:
+            chosen[role] = candidates[0]
+        left += candidates[1:]
+    spare = [x for x in left if x.role in "mn"]
+    if "b" not in chosen and spare:
+        # A free batch dim takes one more parallel loop: the operand without it is broadcast (stride 0).
+        best = max(spare, key=_worth)
+        left.remove(best)
+        chosen["b"] = best
+    left.sort(key=lambda x: (x.role == "k", -max(s or 0 for s in x.strides)))
+    return chosen, left
+
+
+def _worth(loop: Loop) -> int:
+    return loop.size * (_UNIT_STRIDE_BONUS if loop.contiguous else 1)
+
+
+#: Roles in the transposed problem: out^T = rhs^T lhs^T.
+_MIRROR = {"b": "b", "m": "n", "n": "m", "k": "k"}
+
+
+def _mirror(loop: Loop) -> Loop:
+    """The loop as the transposed problem has it."""
+    return Loop(_MIRROR[loop.role], loop.size, (loop.strides[RHS], loop.strides[LHS], loop.strides[OUT]))
+
+
+def _should_swap(chosen: dict[str, Loop]) -> bool:
+    """Whether the output is column-major, or a column that is contiguous: its transpose is row-major."""
+    m, n = chosen.get("m"), chosen.get("n")
+    if m is None:
+        return False
+    if n is None:
+        return m.strides[OUT] == 1
+    return (m.strides[OUT] or 0) < (n.strides[OUT] or 0)
+
+
+def _operand(i: int, source: int, loops: Sequence[Loop | None], dtype: str) -> tuple[Operand, TensorSpec]:
+    """Operand `i` over its three logical dims (None: of size one)."""
+    sizes = tuple(loop.size if loop else 1 for loop in loops)
+    known = [(loop.strides[i] or 0) if loop else None for loop in loops]
+    order = physical_order(known)
+    strides = _fill_strides(order, sizes, known)
+    layout = Layout.permutation(order)
+    step = row_stride(layout, strides)
+    declared = None if step == sizes[order[-1]] else stride_class(step * dtype_bytes(dtype))
+    # Dims of one element do not count: there is no second element to be next to.
+    innermost = next((strides[d] for d in reversed(order) if sizes[d] != 1), 1)
+    spec = TensorSpec(dtype, "GL", layout, declared, innermost == 1)
+    return Operand(source, sizes, strides), spec  # type: ignore[arg-type]
+
+
+def physical_order(strides: Sequence[int | None]) -> tuple[int, ...]:
+    """Dims slowest to fastest. Dims of size one (None) and ties go where the order is closest to row-major; a
+    broadcast dim (stride 0) is slowest: it is the one whose steps are far apart in reuse."""
+    far = float("inf")
+    keys = [None if s is None else (s or far) for s in strides]
+    for order in permutations(range(len(strides))):  # in lexicographic order: the first fit is the most row-major one
+        live = [k for k in (keys[d] for d in order) if k is not None]
+        if all(a >= b for a, b in pairwise(live)):
+            return order
+    raise AssertionError("some order is sorted")
+
+
+def _fill_strides(order: Sequence[int], sizes: Sequence[int], known: Sequence[int | None]) -> tuple[int, ...]:
+    """Strides with those of size-one dims set to what a dense tensor would have, so that equal operands look
+    equal."""
+    strides = [0] * len(order)
+    run = 1
+    for dim in reversed(order):
+        stride = known[dim]
+        strides[dim] = run if stride is None else stride
+        run = max(run, strides[dim] * sizes[dim])
+    return tuple(strides)

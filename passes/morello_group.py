@@ -1,0 +1,64 @@
+"""morello-group: tags the linalg ops that one Spec can cover, before bufferization hides how tensors flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mlir import ir
+
+from morello_mlir import lifting
+from morello_mlir.lifting import Covered, Lifted, Rejected
+
+from .base import Pass, option, remark
+
+#: The tag: ops with the same number belong together.
+GROUP = "morello.group"
+
+
+@dataclass(frozen=True)
+class MorelloGroup(Pass):
+    """Tag every contraction that can be lifted, and the fill that zeroes its accumulator, with one `morello.group`.
+
+    On tensors, prepare for it what bufferization would make costly: a contraction gets a zero fill of its own
+    instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from. Meaning
+    is preserved. The tags survive bufferization; ops without one are left as they are.
+    """
+
+    name: ClassVar[str] = "morello-group"
+    summary: ClassVar[str] = "Tag linalg ops that one Spec can cover with morello.group"
+    anchor: ClassVar[str | None] = None
+
+    prepare: bool = option(True, help="rewrite shared zero fills and copied inputs of contractions on tensors")
+    explain: bool = option(False, help="emit a remark at every linalg op (morello-lift does it anyway, later)")
+
+    def run(self, op: Any) -> None:
+        if self.prepare:
+            for each, outcome in lifting.survey(op):
+                if isinstance(outcome, Lifted) and outcome.on_tensors:
+                    lifting.own_zero_fill(lifting.read_through_copies(each))
+        clear_tags(op)
+        number = 0
+        for each, outcome in lifting.survey(op):
+            if isinstance(outcome, Lifted):
+                for member in (each, outcome.zeroed):
+                    if member is not None:
+                        member.attributes[GROUP] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+                number += 1
+            if self.explain:
+                report(each, outcome)
+
+
+def clear_tags(op: Any) -> None:
+    """Remove all tags under an op."""
+    for each in lifting.nested_ops(op):
+        if GROUP in each.attributes:
+            del each.attributes[GROUP]
+
+
+def report(op: Any, outcome: Lifted | Covered | Rejected) -> None:
+    """The remark that says what becomes of a linalg op; an op that is covered by another is reported there."""
+    if isinstance(outcome, Lifted):
+        remark(op, f"{op.name} lifted: {outcome.spec}")
+    elif isinstance(outcome, Rejected):
+        remark(op, f"{op.name} not lifted: {outcome.reason}")

@@ -1,0 +1,50 @@
+"""morello-lift: contractions on memrefs become calls of private functions that hold one `morello.spec` each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from morello_mlir import dialect, lifting
+from morello_mlir.lifting import Covered, Lifted, Rejected
+from morello_mlir.lifting.emit import Functions
+
+from .base import Pass
+from .morello_group import clear_tags, report
+
+
+@dataclass(frozen=True)
+class MorelloLift(Pass):
+    """Replace every linalg contraction on memrefs that a Spec covers by a call of a private function with that Spec.
+
+    Works with and without the tags of `morello-group`, and removes them. What no Spec covers stays as it is. A
+    remark at each linalg op says its Spec, or why it was not lifted.
+    """
+
+    name: ClassVar[str] = "morello-lift"
+    summary: ClassVar[str] = "Turn linalg contractions on memrefs into morello.spec ops in private functions"
+
+    def run(self, op: Any) -> None:
+        dialect.load(op.context)
+        modules: dict[Any, Functions] = {}
+        done = []
+        # The survey is complete before anything is rewritten: calls would hide what the ops touch.
+        for each, found in lifting.survey(op):
+            outcome = _on_memrefs(each, found)
+            report(each, outcome)
+            if isinstance(outcome, Lifted):
+                module = lifting.enclosing_module(each)
+                functions = modules.setdefault(module, Functions(module))
+                functions.call(each, outcome)
+            if not isinstance(outcome, Rejected):
+                done.append(each)
+        for each in done:
+            each.erase()
+        clear_tags(op)
+
+
+def _on_memrefs(op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
+    """The outcome where tensors cannot be lifted any more."""
+    if not isinstance(outcome, Rejected) and len(op.results):
+        return Rejected("it is on tensors: bufferize first")
+    return outcome
