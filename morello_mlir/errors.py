@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .diagnostics import Diagnostic
+
 
 class MorelloError(Exception):
     """Anything the user can do something about. `str(e)` is the whole message.
@@ -27,7 +32,15 @@ class CompileError(MorelloError):
 
 
 class PipelineError(CompileError):
-    """Pipeline text that does not parse: an unknown pass or option, unbalanced brackets."""
+    """Pipeline text that does not parse: an unknown pass or option, unbalanced brackets.
+
+    reason, offset: the message without the place, and the place in the text, where there is one.
+    """
+
+    def __init__(self, message: str, *, reason: str | None = None, offset: int | None = None):
+        super().__init__(message)
+        self.reason = reason or message
+        self.offset = offset
 
 
 class PassError(CompileError):
@@ -43,7 +56,7 @@ class PassError(CompileError):
         diagnostics: tuple[str, ...] = (),
         *,
         pass_name: str = "",
-        reported: tuple[object, ...] = (),
+        reported: tuple[Diagnostic, ...] = (),
     ):
         super().__init__(message, diagnostics)
         self.pass_name = pass_name

@@ -21,7 +21,6 @@ import dataclasses
 import types
 import typing
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, NoReturn
 
 from morello_mlir import diagnostics
@@ -108,7 +107,6 @@ class Option:
     help: str = ""
 
 
-@cache
 def option_table(cls: type) -> dict[str, Option]:
     """The options of a pass class by their spelling in pipeline text."""
     hints = typing.get_type_hints(cls)

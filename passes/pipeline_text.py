@@ -48,7 +48,7 @@ def to_text(elements: tuple[Element, ...]) -> str:
 
 def pipeline_error(message: str, offset: int) -> PipelineError:
     """A PipelineError that tells where in the pipeline text the trouble is."""
-    return PipelineError(f"{message} (at offset {offset} of the pipeline)")
+    return PipelineError(f"{message} (at offset {offset} of the pipeline)", reason=message, offset=offset)
 
 
 def parse_text(text: str) -> tuple[Element, ...]:

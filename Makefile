@@ -1,0 +1,62 @@
+# Everything a developer needs. `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+# Two workers: the suite has memory-hungry searches.
+JOBS   ?= 2
+PYTEST_ARGS ?=
+LIT_ARGS    ?=
+
+# The stamp makes the environment once, and again when what it is made from changes.
+STAMP := $(VENV)/.installed
+BIN   := $(VENV)/bin
+
+SOURCES := morello_mlir dialect passes test examples benchmarks lit.cfg.py
+
+# Two kernels or JITs on all cores at once only measure each other.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-lit test-unit lint format bench clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create $(VENV) with everything in it
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Python 3.10 or newer is needed, not " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP) ## compile a real module: the schedule, the check, the speed beside numpy's
+	$(BIN)/python examples/demo.py
+
+# Both halves run, whatever the first says; pytest's closing line comes last.
+test: $(STAMP) ## run the whole suite
+	@status=0; \
+	$(MAKE) --no-print-directory test-lit || status=1; \
+	$(MAKE) --no-print-directory test-unit || status=1; \
+	exit $$status
+
+test-lit: $(STAMP) ## run the tests of the tools and passes only
+	$(BIN)/lit -q --order=lexical -j $(JOBS) $(LIT_ARGS) test/lit
+
+test-unit: $(STAMP) ## run the Python tests only
+	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## repair what `make lint` says about style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## measure against the peers
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what was built, but not $(VENV)
+	rm -rf build dist *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
