@@ -1,4 +1,4 @@
-"""lit's configuration: `lit test/lit` from the top of the source tree, in an environment where the package is installed."""
+"""lit's configuration. Run `lit test/lit` at the top of the tree, in an environment that has the package installed."""
 
 import os
 import sys

@@ -6,8 +6,9 @@
       limits = {VRF = 16 : i64}, schedule = ["..."], cost = 123 : i64, source = "search"
     } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
 
-`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see Spec). `limits` (memory to
-amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes from) are optional.
+`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see Spec).
+`limits` (memory to amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes from) are
+optional.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class SpecOp:
 
         attribute = self._required("dims")
         if not isinstance(attribute, ir.DenseI64ArrayAttr):
-            raise SpecError(f"attribute 'dims' must be an array<i64: ...>, not {attribute}")
+            raise SpecError(f"attribute 'dims': expected array<i64: ...>, not {attribute}")
         return tuple(ir.DenseI64ArrayAttr(attribute))
 
     @property
@@ -73,27 +74,17 @@ class SpecOp:
 
         attribute = self._required("operands")
         if not isinstance(attribute, ir.ArrayAttr):
-            raise SpecError(f"attribute 'operands' must be an array of strings, not {attribute}")
+            raise SpecError(f"attribute 'operands': expected an array of strings, not {attribute}")
         return tuple(_string("operands", a) for a in ir.ArrayAttr(attribute))
 
     @property
     def serial(self) -> bool:
-        from mlir import ir
-
-        attribute = self._optional("serial")
-        if attribute is not None and not isinstance(attribute, ir.UnitAttr):
-            raise SpecError(f"attribute 'serial' must be a unit attribute, not {attribute}")
-        return attribute is not None
+        return self._unit("serial")
 
     @property
     def far(self) -> bool:
-        """The Spec is part of a goal whose operands do not fit the last-level cache."""
-        from mlir import ir
-
-        attribute = self._optional("far")
-        if attribute is not None and not ir.UnitAttr.isinstance(attribute):
-            raise SpecError(f"attribute 'far' must be a unit attribute, not {attribute}")
-        return attribute is not None
+        """Whether the goal's footprint exceeds the last cache (see Spec)."""
+        return self._unit("far")
 
     @property
     def limits(self) -> dict[str, int]:
@@ -104,7 +95,7 @@ class SpecOp:
         if attribute is None:
             return {}
         if not isinstance(attribute, ir.DictAttr):
-            raise SpecError(f"attribute 'limits' must be a dictionary, not {attribute}")
+            raise SpecError(f"attribute 'limits': expected a dictionary, not {attribute}")
         return {named.name: _integer(f"limits.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
 
     @property
@@ -198,6 +189,14 @@ class SpecOp:
         if attribute is None:
             raise SpecError(f"attribute '{name}' is missing")
         return attribute
+
+    def _unit(self, name: str) -> bool:
+        from mlir import ir
+
+        attribute = self._optional(name)
+        if attribute is not None and not isinstance(attribute, ir.UnitAttr):
+            raise SpecError(f"attribute '{name}': expected a unit attribute, not {attribute}")
+        return attribute is not None
 
     def _optional(self, name: str) -> Any:
         return self.operation.attributes.get(name)

@@ -59,7 +59,7 @@ class OptDriver:
         self.timing = Timing() if flags.mlir_timing else None
 
     def run(self, text: str) -> int:
-        """Process the input text; returns the exit status. Raises CompileError; InputError where nothing can be written."""
+        """Process the input text; returns the exit status. Raises CompileError, and InputError from writing."""
         self.source = text.split("\n")
         pipeline = self._pipeline()
         if self.flags.dump_pass_pipeline:
