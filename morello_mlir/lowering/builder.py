@@ -1,0 +1,248 @@
+"""Writes the MLIR text of one function: SSA names, constants pooled at its top, loops, vector memory access.
+
+Text and MLIR's own parser are several times faster than building op by op through the bindings (docs/decisions), and the
+text is what one reads while debugging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from .machine import Machine
+
+if TYPE_CHECKING:
+    from .views import Flat
+
+#: An index: a number known now, or the SSA name of one that run time knows.
+Index: TypeAlias = int | str
+
+
+class Carried:
+    """The values that a loop carries: `args` inside; set `results` before the loop's block ends; afterwards `results`
+    names the loop's results."""
+
+    def __init__(self, args: list[str]):
+        self.args = args
+        self.results: list[str] = args
+
+
+class Builder:
+    """The body of one function."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.lines: list[str] = []
+        self._constants: dict[str, str] = {}
+        self._count = 0
+
+    # ---------------------------------------------------------------- names and lines
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def value(self, text: str) -> str:
+        """The name of the value that the op `text` defines."""
+        name = self.name()
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def constant(self, text: str, type_: str) -> str:
+        """The name of a constant, defined once at the top of the function."""
+        key = f"arith.constant {text} : {type_}" if type_ != "i1" else f"arith.constant {text}"
+        if key not in self._constants:
+            self._constants[key] = self.name()
+        return self._constants[key]
+
+    def mask(self, width: int, lanes: int) -> str:
+        """A mask of the first `width` of `lanes` lanes."""
+        key = f"vector.constant_mask [{width}] : vector<{lanes}xi1>"
+        if key not in self._constants:
+            self._constants[key] = self.name()
+        return self._constants[key]
+
+    def text(self) -> str:
+        """The body, constants first."""
+        return "\n".join([*(f"{name} = {op}" for op, name in self._constants.items()), *self.lines])
+
+    # ---------------------------------------------------------------- index arithmetic
+
+    def index(self, i: Index) -> str:
+        """The SSA name of an index."""
+        return self.constant(str(i), "index") if isinstance(i, int) else i
+
+    def add(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 or b == 0:
+            return b if a == 0 else a
+        return self.value(f"arith.addi {self.index(a)}, {self.index(b)} : index")
+
+    def mul(self, a: Index, by: int) -> Index:
+        if isinstance(a, int):
+            return a * by
+        if by in (0, 1):
+            return a if by else 0
+        return self.value(f"arith.muli {a}, {self.index(by)} : index")
+
+    def div(self, a: Index, by: int) -> Index:
+        """`a // by`, both not negative."""
+        if isinstance(a, int):
+            return a // by
+        return a if by == 1 else self.value(f"arith.divui {a}, {self.index(by)} : index")
+
+    # ---------------------------------------------------------------- control flow
+
+    @contextmanager
+    def loop(self, lower: int, upper: int, step: int) -> Iterator[Index]:
+        """A loop that has at least one trip; with just one there is none, and the index is a number."""
+        if lower + step >= upper:
+            yield lower
+            return
+        iv = self.name()
+        bounds = [self.index(x) for x in (lower, upper, step)]
+        self.line(f"scf.for {iv} = {bounds[0]} to {bounds[1]} step {bounds[2]} {{")
+        yield iv
+        self.line("}")
+
+    @contextmanager
+    def carrying_loop(
+        self, lower: int, upper: int, step: int, values: Sequence[str], type_: str
+    ) -> Iterator[tuple[Index, Carried]]:
+        """As `loop`, carrying `values`, all of one type."""
+        if lower + step >= upper:
+            yield lower, Carried(list(values))
+            return
+        iv, out = self.name(), self.name()
+        carried = Carried([self.name() for _ in values])
+        bounds = [self.index(x) for x in (lower, upper, step)]
+        pairs = ", ".join(f"{a} = {v}" for a, v in zip(carried.args, values, strict=True))
+        types = ", ".join([type_] * len(values))
+        self.line(
+            f"{out}:{len(values)} = scf.for {iv} = {bounds[0]} to {bounds[1]} step {bounds[2]} "
+            f"iter_args({pairs}) -> ({types}) {{"
+        )
+        yield iv, carried
+        self._yield(carried.results, types)
+        self.line("}")
+        carried.results = [f"{out}#{i}" for i in range(len(values))]
+
+    def choose(self, condition: str, type_: str, then: Sequence[str], other: Sequence[str]) -> list[str]:
+        """`scf.if` on values that exist already."""
+        c = self.name()
+        types = ", ".join([type_] * len(then))
+        self.line(f"{c}:{len(then)} = scf.if {condition} -> ({types}) {{")
+        self._yield(then, types)
+        self.line("} else {")
+        self._yield(other, types)
+        self.line("}")
+        return [f"{c}#{i}" for i in range(len(then))]
+
+    def _yield(self, values: Sequence[str], types: str) -> None:
+        self.line(f"scf.yield {', '.join(values)} : {types}")
+
+    @contextmanager
+    def branch(self, condition: str, type_: str, otherwise: Sequence[str]) -> Iterator[Carried]:
+        """`otherwise` where `condition` holds; else what the block computes (its `results`)."""
+        c = self.name()
+        types = ", ".join([type_] * len(otherwise))
+        self.line(f"{c}:{len(otherwise)} = scf.if {condition} -> ({types}) {{")
+        self._yield(otherwise, types)
+        self.line("} else {")
+        computed = Carried(list(otherwise))
+        yield computed
+        self._yield(computed.results, types)
+        self.line("}")
+        computed.results = [f"{c}#{i}" for i in range(len(otherwise))]
+
+    # ---------------------------------------------------------------- scalars
+
+    def zero(self) -> str:
+        return self.constant("0.0", self.machine.dtype)
+
+    def load(self, mem: Flat, at: Index) -> str:
+        return self.value(f"memref.load {mem.name}[{self.index(at)}] : {mem.type}")
+
+    def store(self, value: str, mem: Flat, at: Index) -> None:
+        self.line(f"memref.store {value}, {mem.name}[{self.index(at)}] : {mem.type}")
+
+    def prefetch(self, mem: Flat, at: Index, kind: str = "read", locality: int = 3) -> None:
+        self.line(f"memref.prefetch {mem.name}[{self.index(at)}], {kind}, locality<{locality}>, data : {mem.type}")
+
+    # ---------------------------------------------------------------- vectors
+
+    def zeros(self, lanes: int | None = None) -> str:
+        return self.constant("dense<0.0>", self.machine.vector(lanes))
+
+    def broadcast(self, scalar: str) -> str:
+        return self.value(f"vector.broadcast {scalar} : {self.machine.dtype} to {self.machine.vector()}")
+
+    def fma(self, x: str, y: str, acc: str) -> str:
+        return self.value(f"vector.fma {x}, {y}, {acc} : {self.machine.vector()}")
+
+    def addf(self, x: str, y: str) -> str:
+        return self.value(f"arith.addf {x}, {y} : {self.machine.vector()}")
+
+    def shuffle(self, x: str, y: str, picks: Sequence[int], lanes: int) -> str:
+        t = self.machine.vector(lanes)
+        return self.value(f"vector.shuffle {x}, {y} [{', '.join(map(str, picks))}] : {t}, {t}")
+
+    def vload(self, mem: Flat, at: Index, width: int, lanes: int | None = None, stride: int = 1) -> str:
+        """`width` elements from `at`, `stride` apart, in a vector of `lanes`; the other lanes are zero. Touches nothing
+        else."""
+        lanes = lanes or self.machine.lanes
+        t = self.machine.vector(lanes)
+        if stride != 1 and width > 1:
+            return self._assemble(mem, at, width, lanes, stride)
+        i = self.index(at)
+        if width == lanes:
+            return self.value(f"vector.load {mem.name}[{i}] : {mem.type}, {t}")
+        mask = self.mask(width, lanes)
+        return self.value(
+            f"vector.maskedload {mem.name}[{i}], {mask}, {self.zeros(lanes)} : {mem.type}, vector<{lanes}xi1>, {t} into {t}"
+        )
+
+    def _assemble(self, mem: Flat, at: Index, width: int, lanes: int, stride: int) -> str:
+        """A vector of elements that are not neighbours, one load each."""
+        parts = [self.load(mem, self.add(at, i * stride)) for i in range(width)]
+        parts += [self.zero()] * (lanes - width)
+        return self.value(f"vector.from_elements {', '.join(parts)} : {self.machine.vector(lanes)}")
+
+    def vstore(self, value: str, mem: Flat, at: Index, width: int, lanes: int | None = None, stride: int = 1) -> None:
+        """The first `width` lanes of a vector of `lanes` to `at`, `stride` apart. Touches nothing else."""
+        lanes = lanes or self.machine.lanes
+        t = self.machine.vector(lanes)
+        if stride != 1 and width > 1:
+            for i in range(width):
+                self._store_lane(value, i, t, mem, self.add(at, i * stride))
+        elif width == lanes:
+            self.line(f"vector.store {value}, {mem.name}[{self.index(at)}] : {mem.type}, {t}")
+        elif self.machine.masks:
+            mask = self.mask(width, lanes)
+            self.line(
+                f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {mem.type}, vector<{lanes}xi1>, {t}"
+            )
+        else:
+            self._store_pieces(value, t, mem, at, width)
+
+    def _store_pieces(self, value: str, t: str, mem: Flat, at: Index, width: int) -> None:
+        for start, size in self.machine.split(width):
+            place = self.add(at, start)
+            if size == 1:
+                self._store_lane(value, start, t, mem, place)
+                continue
+            small = self.machine.vector(size)
+            piece = self.value(
+                f"vector.extract_strided_slice {value} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : "
+                f"{t} to {small}"
+            )
+            self.line(f"vector.store {piece}, {mem.name}[{self.index(place)}] : {mem.type}, {small}")
+
+    def _store_lane(self, value: str, lane: int, t: str, mem: Flat, at: Index) -> None:
+        scalar = self.value(f"vector.extract {value}[{lane}] : {self.machine.dtype} from {t}")
+        self.store(scalar, mem, at)

@@ -1,0 +1,221 @@
+"""The kernels: leaves of a schedule as vector code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .builder import Builder, Index
+from .machine import UNROLL
+from .plan import Sizes
+from .views import Flat, Operand
+
+#: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
+First = bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """An m x n output tile in registers: `rows` x `vectors` of SSA vectors, row by row, along n; the last vector of a row
+    has `tail` live lanes."""
+
+    rows: int
+    vectors: int
+    tail: int
+    values: Sequence[str]
+
+    @staticmethod
+    def shape(m: int, n: int, lanes: int) -> tuple[int, int, int]:
+        """Rows, vectors in a row, and live lanes of the last one."""
+        vectors = -(-n // lanes)
+        return m, vectors, n - (vectors - 1) * lanes
+
+    def with_values(self, values: Sequence[str]) -> Bundle:
+        return Bundle(self.rows, self.vectors, self.tail, values)
+
+
+# ---------------------------------------------------------------- broadcast_fma
+
+
+@dataclass(frozen=True, slots=True)
+class _Strides:
+    """Element strides of the operands of a k step, and where the vectors of a rhs row start and how wide they are."""
+
+    lhs_row: int
+    lhs_step: int
+    rhs_step: int
+    rhs_lane: int
+    widths: tuple[int, ...]
+
+
+def broadcast_fma(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
+    """Adds lhs @ rhs to a register tile: every k step loads the vectors of a row of rhs and broadcasts elements of lhs."""
+    depth, lanes = sizes[2], b.machine.lanes
+    available = rhs.view.packed[1] if rhs.view.packed and rhs.view.packed[0] == 2 else sizes[3]
+    widths = tuple(min(lanes, available - v * lanes) for v in range(tile.vectors))
+    s = _Strides(lhs.view.stride(1), lhs.view.stride(2), rhs.view.stride(1), rhs.view.stride(2), widths)
+    a, w = lhs.flat(b), rhs.flat(b)
+    whole = depth - depth % UNROLL
+    values = list(tile.values)
+    if whole:
+        with b.carrying_loop(0, whole, UNROLL, values, b.machine.vector()) as (k, carried):
+            at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
+            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), UNROLL)
+        values = carried.results
+    at = (whole * s.lhs_step, whole * s.rhs_step)
+    return tile.with_values(_steps(b, a, w, at, s, tile.with_values(values), depth - whole))
+
+
+def _steps(
+    b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int
+) -> list[str]:
+    """`count` k steps from `at` (offsets in lhs and rhs), without a loop."""
+    values = list(tile.values)
+    for step in range(count):
+        row = b.add(at[1], step * s.rhs_step)
+        vectors = [
+            b.vload(w, b.add(row, v * b.machine.lanes * s.rhs_lane), width, stride=s.rhs_lane)
+            for v, width in enumerate(s.widths)
+        ]
+        for r in range(tile.rows):
+            x = b.broadcast(b.load(a, b.add(at[0], step * s.lhs_step + r * s.lhs_row)))
+            for v, y in enumerate(vectors):
+                i = r * tile.vectors + v
+                values[i] = b.fma(x, y, values[i])
+    return values
+
+
+# ---------------------------------------------------------------- dot_fma
+
+#: Fused multiply-adds that must be under way at once: latency times throughput.
+IN_FLIGHT = 8
+
+
+def dot_chains(m: int, n: int, registers: int) -> int:
+    """Accumulators for each dot product of an m x n tile: enough to cover the latency, while registers last."""
+    wanted = -(-IN_FLIGHT // (m * n))
+    return min(wanted, max((registers - m - n) // (m * n), 1))
+
+
+def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) -> None:
+    """An m x n tile of dot products: vectors along k, several accumulators each, summed at the end."""
+    _, m, depth, n = sizes
+    lhs, rhs, out = operands
+    lanes, chains = b.machine.lanes, dot_chains(m, n, b.machine.registers)
+    a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
+    dots = _Dots(b, a, w, (lhs.view.stride(1), lhs.view.stride(2)), (rhs.view.stride(2), rhs.view.stride(1)), m, n)
+    sums = [b.zeros()] * (m * n * chains)
+    whole = depth - depth % (lanes * chains)
+    if whole:
+        with b.carrying_loop(0, whole, lanes * chains, sums, b.machine.vector()) as (k, carried):
+            values = list(carried.args)
+            for chain in range(chains):
+                dots.step(values, chain * m * n, b.add(k, chain * lanes), lanes)
+            carried.results = values
+        sums = list(carried.results)
+    for chain, k in enumerate(range(whole, depth, lanes)):
+        dots.step(sums, chain * m * n, k, min(lanes, depth - k))
+    for r in range(m):
+        for j in range(n):
+            total = _sum(b, [sums[chain * m * n + r * n + j] for chain in range(chains)])
+            _add_to(b, total, c, r * out.view.stride(1) + j * out.view.stride(2), first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dots:
+    """The operands of a tile of dot products; strides are (between vectors, along k)."""
+
+    b: Builder
+    a: Flat
+    w: Flat
+    lhs: tuple[int, int]
+    rhs: tuple[int, int]
+    m: int
+    n: int
+
+    def step(self, values: list[str], base: int, k: Index, width: int) -> None:
+        """Adds `width` products to the accumulators from number `base` on."""
+        xs = [self._vector(self.a, r, self.lhs, k, width) for r in range(self.m)]
+        for j in range(self.n):
+            y = self._vector(self.w, j, self.rhs, k, width)
+            for r, x in enumerate(xs):
+                i = base + r * self.n + j
+                values[i] = self.b.fma(x, y, values[i])
+
+    def _vector(self, mem: Flat, i: int, strides: tuple[int, int], k: Index, width: int) -> str:
+        at = self.b.add(self.b.mul(k, strides[1]), i * strides[0])
+        return self.b.vload(mem, at, width, stride=strides[1])
+
+
+def _sum(b: Builder, vectors: list[str]) -> str:
+    """The sum of all lanes of all `vectors`, by a tree."""
+    while len(vectors) > 1:
+        pairs = [b.addf(x, y) for x, y in zip(vectors[::2], vectors[1::2], strict=False)]
+        vectors = pairs + vectors[len(pairs) * 2 :]
+    t = b.machine
+    # Without `reassoc` the lanes would be added one after the other.
+    return b.value(f"vector.reduction <add>, {vectors[0]} fastmath<reassoc> : {t.vector()} into {t.dtype}")
+
+
+def _add_to(b: Builder, total: str, c: Flat, at: int, first: First) -> None:
+    """Stores `total`, or adds it to what is there."""
+    if first is True:
+        b.store(total, c, at)
+        return
+    if first is False:
+        b.store(_plus(b, b.load(c, at), total), c, at)
+        return
+    with b.branch(first, b.machine.dtype, [total]) as computed:
+        computed.results = [_plus(b, b.load(c, at), total)]
+    b.store(computed.results[0], c, at)
+
+
+def _plus(b: Builder, x: str, y: str) -> str:
+    return b.value(f"arith.addf {x}, {y} : {b.machine.dtype}")
+
+
+# ---------------------------------------------------------------- scalar
+
+
+def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) -> None:
+    """Scalar multiply-adds in loops over b, m, n and k: anything, with any strides."""
+    lhs, rhs, out = operands
+    a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
+    with b.loop(0, sizes[0], 1) as batch, b.loop(0, sizes[1], 1) as i, b.loop(0, sizes[3], 1) as j:
+        at = _offset(b, out, batch, i, j)
+        start = _initial(b, c, at, first)
+        if sizes[2] == 0:
+            b.store(start, c, at)
+            return
+        row, column = _offset(b, lhs, batch, i, 0), _offset(b, rhs, batch, 0, j)
+        with b.carrying_loop(0, sizes[2], 1, [start], b.machine.dtype) as (k, carried):
+            x = b.load(a, b.add(row, b.mul(k, lhs.view.stride(2))))
+            y = b.load(w, b.add(column, b.mul(k, rhs.view.stride(1))))
+            product = b.value(f"arith.mulf {x}, {y} fastmath<contract> : {b.machine.dtype}")
+            carried.results = [
+                b.value(f"arith.addf {carried.args[0]}, {product} fastmath<contract> : {b.machine.dtype}")
+            ]
+        b.store(carried.results[0], c, at)
+
+
+def _initial(b: Builder, c: Flat, at: Index, first: First) -> str:
+    """What the sum starts from."""
+    if first is True:
+        return b.zero()
+    if first is False:
+        return b.load(c, at)
+    with b.branch(first, b.machine.dtype, [b.zero()]) as computed:
+        computed.results = [b.load(c, at)]
+    return computed.results[0]
+
+
+def _offset(b: Builder, operand: Operand, batch: Index, i: Index, j: Index) -> Index:
+    """The element offset of a logical index. Within a packed dim the index may cross panels."""
+    view, at = operand.view, b.mul(batch, operand.view.stride(0))
+    for dim, place in ((1, i), (2, j)):
+        if view.packed and view.packed[0] == dim and view.sizes[dim] > view.packed[1]:
+            panel = b.div(place, view.packed[1])
+            at = b.add(at, b.mul(panel, view.strides[1]))
+            place = b.add(place, b.mul(panel, -view.packed[1]))
+        at = b.add(at, b.mul(place, view.stride(dim)))
+    return at

@@ -1,0 +1,44 @@
+"""What code generation asks of a target: vector lanes, registers, and whether masked stores are cheap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..targets import Target
+
+#: Steps of a kernel's k loop in one iteration: enough to hide the loop's own instructions.
+UNROLL = 4
+#: Rows that a copying pack reads at once: neighbouring rows share the way through the panels, and few streams stay open.
+PACK_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A target, for one element type.
+
+    lanes: elements of a vector register. registers: how many there are. masks: a store under a mask costs what a store
+    costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on some cores.
+    """
+
+    dtype: str
+    lanes: int
+    registers: int
+    masks: bool
+
+    @staticmethod
+    def of(target: Target, dtype: str) -> Machine:
+        return Machine(dtype, target.lanes(dtype), target.registers, "+avx512vl" in target.features)
+
+    def vector(self, lanes: int | None = None) -> str:
+        """The MLIR type of a vector of `lanes` elements, or of a whole register."""
+        return f"vector<{lanes or self.lanes}x{self.dtype}>"
+
+    def split(self, width: int) -> list[tuple[int, int]]:
+        """`width` elements as (start, size) pieces whose sizes are powers of two, widest first."""
+        out, at, piece = [], 0, self.lanes
+        while at < width:
+            while piece > width - at:
+                piece //= 2
+            out.append((at, piece))
+            at += piece
+        return out

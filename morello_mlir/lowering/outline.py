@@ -1,0 +1,120 @@
+"""Outlining: which nodes become functions, and how they are called.
+
+Micro-kernels always do, other nodes where several places of the module refer to them. A function is named after what it
+does and a digest of everything that its code depends on: equal code has one name, in whatever order it is met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, fields
+
+from .builder import Builder
+from .kernels import First
+from .machine import Machine
+from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, Plan, Registers
+from .views import Operand, View
+
+_INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
+_ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A function that is to be emitted. mode: `store`, `add`, or `flag` (an i1 argument chooses)."""
+
+    name: str
+    plan: Plan
+    views: tuple[View, ...]
+    mode: str
+    scratch: int
+
+
+class Outliner:
+    """The functions of one element type in one module.
+
+    references: how many places refer to each plan. existing: symbols of the module; a function that is there is called.
+    """
+
+    def __init__(self, machine: Machine, references: Mapping[Plan, int], existing: Set[str]):
+        self.machine = machine
+        self.jobs: list[Job] = []
+        self._references = references
+        self._existing = existing
+        self._made: set[str] = set()
+        self._digests: dict[Plan, str] = {}
+
+    def outlines(self, plan: Plan) -> bool:
+        return self.is_shared(plan) or isinstance(plan, (Registers, Leaf))
+
+    def is_shared(self, plan: Plan) -> bool:
+        """Whether several places refer to `plan`."""
+        return not isinstance(plan, Leftover) and self._references.get(plan, 0) > 1
+
+    def call(
+        self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: str, scratch: int
+    ) -> None:
+        """Calls the function of `plan`, which is emitted later if it does not exist yet."""
+        mode = "flag" if isinstance(first, str) else "store" if first else "add"
+        views = tuple(o.view.canonical() for o in operands)
+        name = self._name(plan, views, mode)
+        if name not in self._made and name not in self._existing:
+            self._made.add(name)
+            self.jobs.append(Job(name, plan, views, mode, scratch))
+        args, types = [], []
+        for o in operands:
+            args += o.parts(b)
+            types += [f"memref<{self.machine.dtype}>", "index"]
+        if scratch:
+            args.append(arena)
+            types.append("memref<i8>")
+        if isinstance(first, str):
+            args.append(first)
+            types.append("i1")
+        b.line(f"func.call @{name}({', '.join(args)}) : ({', '.join(types)}) -> ()")
+
+    def function(self, job: Job, body: str) -> str:
+        """The text of the function of `job`; `arguments` has the names that `body` may use."""
+        parameters = []
+        for i in range(len(job.views)):
+            parameters += [f"%base{i}: memref<{self.machine.dtype}>", f"%offset{i}: index"]
+        if job.scratch:
+            parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
+        if job.mode == "flag":
+            parameters.append("%first: i1")
+        return f"func.func private @{job.name}({', '.join(parameters)}) {_INTERNAL} {{\n{body}\nreturn\n}}"
+
+    def _name(self, plan: Plan, views: tuple[View, ...], mode: str) -> str:
+        key = f"{self._digest(plan)} {views} {mode} {self.machine}"
+        digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
+        sizes = "x".join(map(str, plan.sizes if plan.sizes[0] != 1 else plan.sizes[1:]))
+        return f"morello_{_kind(plan)}_{sizes}_{digest}"
+
+    def _digest(self, plan: Plan) -> str:
+        """A digest of the tree under `plan`, each node visited once."""
+        if plan not in self._digests:
+            values = [getattr(plan, f.name) for f in fields(plan)]
+            plans = (Loop, Pack, Registers, Leaf, Leftover)
+            text = repr([self._digest(v) if isinstance(v, plans) else v for v in values])
+            self._digests[plan] = hashlib.blake2s(f"{type(plan).__name__} {text}".encode()).hexdigest()
+        return self._digests[plan]
+
+
+def arguments(job: Job) -> tuple[Operand, ...]:
+    """The operands as they arrive in the function of `job`."""
+    return tuple(Operand(view, base=f"%base{i}", offset=f"%offset{i}") for i, view in enumerate(job.views))
+
+
+def _kind(plan: Plan) -> str:
+    """What a function does, for its name."""
+    if isinstance(plan, Leaf):
+        return plan.kernel
+    if isinstance(plan, Registers):
+        inner = plan.body
+        while isinstance(inner, Loop):
+            inner = inner.body
+        return inner.kernel if isinstance(inner, Leaf) else "registers"
+    return "pack" if isinstance(plan, Pack) else "block"
+
+

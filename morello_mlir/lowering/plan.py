@@ -1,0 +1,258 @@
+"""From a schedule and a Spec to a plan: the tree that is emitted, with sizes, without the steps that emit nothing.
+
+Moves that only promise that something is in a cache vanish, loops over one dim with nothing between them become one,
+and equal subtrees are equal objects wherever they came from: limits and cache moves that tell Specs apart do not tell
+code apart. With `stop` the schedule is kept as it is written and is cut there: the cut-off subtrees stay as Specs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
+
+from ..actions import child_specs
+from ..errors import ScheduleError
+from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
+from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
+from ..targets import Target
+from .views import LHS, OPERAND_DIMS, OUT, RHS, View
+
+#: Sizes by position: b, m, k, n.
+Sizes: TypeAlias = tuple[int, ...]
+DIMS = FUNCTIONS["Matmul"].dims
+OPERANDS = tuple(name for name, _ in FUNCTIONS["Matmul"].operands)
+#: Our scratch, and every pack in it, starts at a cache line.
+ALIGNMENT = 64
+
+
+class _Hashed:
+    """Keeps a node's hash: plans are shared and looked up often."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class Loop(_Hashed):
+    """Steps of `size` along `dim` up to `full`; then `rest` from there on, if any."""
+
+    sizes: Sizes
+    dim: str
+    size: int
+    full: int
+    body: Plan
+    rest: Plan | None
+    __hash__ = _Hashed.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Pack(_Hashed):
+    """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2)."""
+
+    sizes: Sizes
+    operand: int
+    dim: int
+    width: int
+    body: Plan
+    __hash__ = _Hashed.__hash__
+
+    def panels(self, dtype: str) -> View:
+        return View.panels(dtype, operand_sizes(self.operand, self.sizes), self.dim, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Registers(_Hashed):
+    """The output tile lives in registers during `body`."""
+
+    sizes: Sizes
+    body: Plan
+    __hash__ = _Hashed.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(_Hashed):
+    """A kernel."""
+
+    sizes: Sizes
+    kernel: str
+    __hash__ = _Hashed.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover(_Hashed):
+    """A Spec that stays in the program, with the schedule that remains."""
+
+    sizes: Sizes
+    spec: Spec
+    schedule: Node
+    __hash__ = _Hashed.__hash__
+
+
+Plan: TypeAlias = Loop | Pack | Registers | Leaf | Leftover
+
+
+def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
+    """The logical shape of an operand."""
+    return tuple(sizes[DIMS.index(d)] for d in OPERAND_DIMS[operand])
+
+
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """The subtrees, the remainder last."""
+    if isinstance(plan, Loop):
+        return (plan.body,) if plan.rest is None else (plan.body, plan.rest)
+    if isinstance(plan, (Pack, Registers)):
+        return (plan.body,)
+    return ()
+
+
+def walk(plan: Plan) -> Iterator[Plan]:
+    """Every distinct subtree once."""
+    seen: set[Plan] = set()
+    stack = [plan]
+    while stack:
+        p = stack.pop()
+        if p not in seen:
+            seen.add(p)
+            yield p
+            stack.extend(children(p))
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where to stop: after `levels` steps of the schedule, or above the first step of a kind.
+
+    kind: `to_accum`, `tile`, `split`, `kernel`, `move` (any move) or `pack` (a move with a layout).
+    """
+
+    levels: int | None = None
+    kind: str | None = None
+
+    KINDS = ("to_accum", "tile", "split", "move", "pack", "kernel")
+
+    @staticmethod
+    def parse(value: int | str | None) -> Stop | None:
+        """From a number of steps, its text, or a kind of step. Raises ScheduleError."""
+        if value is None or value == "":
+            return None
+        text = str(value)
+        if text.isdigit():
+            return Stop(levels=int(text))
+        if text in Stop.KINDS:
+            return Stop(kind=text)
+        raise ScheduleError(f"stop-at={text}: expected a number of steps or one of {', '.join(Stop.KINDS)}")
+
+    def here(self, node: Node, depth: int) -> bool:
+        if self.levels is not None:
+            return depth >= self.levels
+        if self.kind == "move":
+            return isinstance(node, Move)
+        if self.kind == "pack":
+            return isinstance(node, Move) and node.layout is not None
+        kinds: dict[str, type] = {"to_accum": ToAccum, "tile": Tile, "split": Split, "kernel": Kernel}
+        return isinstance(node, kinds[str(self.kind)])
+
+
+def make_plan(spec: Spec, schedule: Node, target: Target, stop: Stop | None = None) -> Plan:
+    """The plan of `schedule` for `spec`. Raises ScheduleError for a step that is not legal, naming it."""
+    return _Planner(target, stop).plan(spec, schedule, 0)
+
+
+class _Planner:
+    def __init__(self, target: Target, stop: Stop | None):
+        self.target = target
+        self.stop = stop
+        self._memo: dict[tuple[Spec, Node, int], Plan] = {}
+
+    def plan(self, spec: Spec, node: Node, depth: int) -> Plan:
+        level = depth if self.stop else 0
+        key = (spec, node, level)
+        if key not in self._memo:
+            self._memo[key] = self._plan(spec, node, depth)
+        return self._memo[key]
+
+    def _plan(self, spec: Spec, node: Node, depth: int) -> Plan:
+        if isinstance(node, Hole) or (self.stop and self.stop.here(node, depth)):
+            return Leftover(spec.dims, spec, node)
+        below = [s for _, s in child_specs(spec, node, self.target)]
+        if isinstance(node, Kernel):
+            return Leaf(spec.dims, node.name)
+        if isinstance(node, (Tile, Split)):
+            return self._loop(spec, node, below, depth)
+        body = self.plan(below[0], node.body, depth + 1)
+        if isinstance(node, ToAccum) or node.memory != "VRF" and node.layout is None:
+            return body
+        if node.layout is None:
+            return Registers(spec.dims, body)
+        operand = OPERANDS.index(node.operand)
+        dim, width = panels_of(Layout.parse(node.layout, OPERAND_DIMS[operand]))
+        return Pack(spec.dims, operand, dim, width, body)
+
+    def _loop(self, spec: Spec, node: Tile | Split, below: list[Spec], depth: int) -> Plan:
+        extent = spec.size(node.dim)
+        body = self.plan(below[0], node.body, depth + 1)
+        rest = self.plan(below[1], node.rest, depth + 1) if node.rest is not None and extent % node.size else None
+        return _merged(Loop(spec.dims, node.dim, node.size, extent - extent % node.size, body, rest))
+
+
+def panels_of(layout: Layout) -> tuple[int, int]:
+    """The packed dim of a layout and the width of its panels. Raises ScheduleError for layouts that are not lowered."""
+    for dim in (1, 2):
+        width = layout.pack_width(dim)
+        if width is not None and layout == Layout.packed(3, dim, width):
+            return dim, width
+    raise ScheduleError(f"move as {layout}: only panels along one of the last two dims can be made")
+
+
+def _merged(loop: Loop) -> Plan:
+    """Joins loops over one dim that have nothing between them, and drops a loop of one trip."""
+    body, rest = loop.body, loop.rest
+    if loop.size == loop.full and rest is None:
+        return body
+    if isinstance(body, Loop) and body.dim == loop.dim and body.rest is None:
+        loop = replace(loop, size=body.size, body=body.body)
+        return _merged(loop)
+    if isinstance(rest, Loop) and (rest.dim, rest.size, rest.body) == (loop.dim, loop.size, body):
+        return _merged(replace(loop, full=loop.full + rest.full, rest=rest.rest))
+    if rest is not None and rest == body:
+        return replace(loop, full=loop.full + loop.size, rest=None)
+    return loop
+
+
+def scratch_bytes(plan: Plan, dtype: str, memo: dict[Plan, int]) -> int:
+    """Bytes of scratch that `plan` needs: its own pack lies above what its children need, wherever it is called from."""
+    if plan not in memo:
+        below = max((scratch_bytes(c, dtype, memo) for c in children(plan)), default=0)
+        memo[plan] = below + (pack_bytes(plan, dtype) if isinstance(plan, Pack) else 0)
+    return memo[plan]
+
+
+def pack_bytes(pack: Pack, dtype: str) -> int:
+    """Bytes that the panels take, padding rows included, rounded up to the alignment."""
+    view = pack.panels(dtype)
+    size = math.prod(view.shape[:2]) * view.strides[1] * dtype_bytes(dtype)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def references(plans: Mapping[int, Plan] | list[Plan]) -> dict[Plan, int]:
+    """How many places refer to each node, over all `plans`."""
+    refs: dict[Plan, int] = {}
+    stack = list(plans.values() if isinstance(plans, Mapping) else plans)
+    while stack:
+        p = stack.pop()
+        refs[p] = refs.get(p, 0) + 1
+        if refs[p] == 1:
+            stack.extend(children(p))
+    return refs
+
+
+__all__ = ["ALIGNMENT", "LHS", "OUT", "RHS", "Leaf", "Leftover", "Loop", "Pack", "Plan", "Registers", "Stop", "make_plan"]

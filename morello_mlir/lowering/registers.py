@@ -1,0 +1,91 @@
+"""The output tile in registers: loads and stores round a body that works on SSA vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..spec import dtype_bytes
+from .builder import Builder
+from .kernels import Bundle, First, broadcast_fma
+from .leftover import emit_vector_spec
+from .machine import UNROLL
+from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
+from .views import LHS, OUT, RHS, Flat, Operand
+
+_LINE = 64
+
+
+def emit_registers(b: Builder, plan: Registers, operands: Sequence[Operand], first: First) -> None:
+    """`out` to registers, the body, and back.
+
+    The body starts from zero and what was in memory is added at the end: the loads are then folded into the additions,
+    and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
+    skipped: memory may hold anything, NaN included.
+    """
+    _, m, depth, n = plan.sizes
+    out = operands[OUT]
+    rows, vectors, tail = Bundle.shape(m, n, b.machine.lanes)
+    c = out.flat(b)
+    if depth > UNROLL:
+        _prefetch(b, c, out, m, n)
+    tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
+    tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile)
+    values = list(tile.values)
+    if isinstance(first, str):
+        with b.branch(first, b.machine.vector(), values) as computed:
+            computed.results = _added(b, c, out, tile)
+        values = computed.results
+    elif not first:
+        values = _added(b, c, out, tile)
+    for at, width, value in zip(*_places(b, out, tile), values, strict=True):
+        b.vstore(value, c, at, width, stride=out.view.stride(2))
+
+
+def _places(b: Builder, out: Operand, tile: Bundle) -> tuple[list[int], list[int]]:
+    """Element offset and width of every vector of the tile."""
+    row, lane, lanes = out.view.stride(1), out.view.stride(2), b.machine.lanes
+    cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
+    offsets = [r * row + v * lanes * lane for r, v in cells]
+    return offsets, [tile.tail if v == tile.vectors - 1 else lanes for _, v in cells]
+
+
+def _added(b: Builder, c: Flat, out: Operand, tile: Bundle) -> list[str]:
+    """The tile plus what is in memory."""
+    stride = out.view.stride(2)
+    return [
+        b.addf(b.vload(c, at, width, stride=stride), value)
+        for at, width, value in zip(*_places(b, out, tile), tile.values, strict=True)
+    ]
+
+
+def _prefetch(b: Builder, c: Flat, out: Operand, m: int, n: int) -> None:
+    """Asks for every line of the tile, for writing. The address may be unaligned: the last element may lie in one more."""
+    if not out.view.has_unit(2):
+        return
+    step = _LINE // dtype_bytes(out.view.dtype)
+    for r in range(m):
+        for at in sorted({*range(0, n, step), n - 1}):
+            b.prefetch(c, r * out.view.stride(1) + at, "write")
+
+
+def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
+    """A Spec whose output is a bundle of vectors: takes it and returns it."""
+    if isinstance(plan, Leaf):
+        return broadcast_fma(b, plan.sizes, lhs, rhs, tile)
+    if isinstance(plan, Leftover):
+        return tile.with_values(emit_vector_spec(b, plan, lhs, rhs, tile.values))
+    assert isinstance(plan, Loop) and plan.dim == "k", "only reduction loops stand under registers"
+    return _reduction_loop(b, plan, lhs, rhs, tile)
+
+
+def _reduction_loop(b: Builder, plan: Loop, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
+    lhs, rhs = lhs.as_memref(b), rhs.as_memref(b)
+    with b.carrying_loop(0, plan.full, plan.size, list(tile.values), b.machine.vector()) as (k, carried):
+        x, y = lhs.tile(b, 2, k, plan.size), rhs.tile(b, 1, k, plan.size)
+        carried.results = list(emit_body(b, plan.body, x, y, tile.with_values(carried.args)).values)
+    tile = tile.with_values(carried.results)
+    if plan.rest is None:
+        return tile
+    left = plan.sizes[DIMS.index("k")] - plan.full
+    x, y = lhs.tile(b, 2, plan.full, left), rhs.tile(b, 1, plan.full, left)
+    return emit_body(b, plan.rest, x, y, tile)

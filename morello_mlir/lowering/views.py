@@ -1,0 +1,151 @@
+"""Operands: how a tensor lies in memory (static), and the SSA values that stand for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..spec import FUNCTIONS, dense_strides
+from .builder import Builder, Index
+
+#: Dims of lhs, rhs and out, in logical order: the same for Matmul and MatmulAccum.
+OPERAND_DIMS = tuple(dims for _, dims in FUNCTIONS["Matmul"].operands)
+LHS, RHS, OUT = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A rank-3 tensor in memory: logical `[b, x, y]`.
+
+    strides: in elements, of the three dims; where packed, of `[b, panel, other dim, place in the panel]`.
+    packed: (dim number, panel width) or None. The last panel is padded with zeros.
+    """
+
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    packed: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the memref, panel by panel where packed."""
+        if self.packed is None:
+            return self.sizes
+        dim, width = self.packed
+        return (self.sizes[0], -(-self.sizes[dim] // width), self.sizes[3 - dim], width)
+
+    @property
+    def type(self) -> str:
+        """The memref type, with an offset that only run time knows."""
+        shape = "x".join(map(str, self.shape))
+        strides = ", ".join(map(str, self.strides))
+        return f"memref<{shape}x{self.dtype}, strided<[{strides}], offset: ?>>"
+
+    @property
+    def metadata_types(self) -> str:
+        """Result types of `memref.extract_strided_metadata`."""
+        return ", ".join([f"memref<{self.dtype}>", *["index"] * (1 + 2 * len(self.shape))])
+
+    def stride(self, dim: int) -> int:
+        """Elements from one place along `dim` to the next, within a panel."""
+        if self.packed is None:
+            return self.strides[dim]
+        if dim == 0:
+            return self.strides[0]
+        return self.strides[3] if dim == self.packed[0] else self.strides[2]
+
+    def has_unit(self, dim: int) -> bool:
+        """Whether neighbours along `dim` (within a panel) are neighbours in memory; true of a single element."""
+        return self.stride(dim) == 1 or self.sizes[dim] == 1
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, both included. Strides are never negative."""
+        return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True) if size > 0)
+
+    def with_size(self, dim: int, size: int) -> View:
+        sizes = list(self.sizes)
+        sizes[dim] = size
+        return replace(self, sizes=tuple(sizes))
+
+    def canonical(self) -> View:
+        """The same memory with the strides of dims of one element set to 1, so that more tiles look alike."""
+        strides = tuple(1 if size == 1 else st for size, st in zip(self.shape, self.strides, strict=True))
+        return replace(self, strides=strides)
+
+    @staticmethod
+    def panels(dtype: str, sizes: tuple[int, ...], dim: int, width: int) -> View:
+        """The packed copy of a tensor of `sizes`, its panels one row longer than needed: a power-of-two panel size would
+        put the same row of all panels into one cache set."""
+        shape = (sizes[0], -(-sizes[dim] // width), sizes[3 - dim] + 1, width)
+        return View(dtype, sizes, dense_strides(shape), (dim, width))
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A view as the line of elements that it spans: index = offset in elements from the view's first one."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A view in the program: a memref of the view's type, or (at function entry) the rank-0 base and offset of one."""
+
+    view: View
+    name: str = ""
+    base: str = ""
+    offset: str = ""
+
+    def as_memref(self, b: Builder) -> Operand:
+        """The operand as a memref of its view's type."""
+        if self.name:
+            return self
+        v = self.view
+        sizes, strides = (", ".join(map(str, x)) for x in (v.shape, v.strides))
+        name = b.value(
+            f"memref.reinterpret_cast {self.base} to offset: [{self.offset}], sizes: [{sizes}], strides: [{strides}] : "
+            f"memref<{v.dtype}> to {v.type}"
+        )
+        return Operand(v, name)
+
+    def parts(self, b: Builder) -> tuple[str, str]:
+        """The rank-0 base and the offset: what survives a call by bare pointer."""
+        if not self.name:
+            return self.base, self.offset
+        base, offset, sizes, strides = b.name(), b.name(), b.name(), b.name()
+        rank = len(self.view.shape)
+        b.line(
+            f"{base}, {offset}, {sizes}:{rank}, {strides}:{rank} = memref.extract_strided_metadata {self.name} : "
+            f"{self.view.type} -> {self.view.metadata_types}"
+        )
+        return base, offset
+
+    def flat(self, b: Builder) -> Flat:
+        """The line of elements under the operand."""
+        base, offset = self.parts(b)
+        v = self.view
+        type_ = f"memref<{v.span}x{v.dtype}, strided<[1], offset: ?>>"
+        name = b.value(
+            f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{v.span}], strides: [1] : "
+            f"memref<{v.dtype}> to {type_}"
+        )
+        return Flat(name, type_)
+
+    def tile(self, b: Builder, dim: int, at: Index, size: int) -> Operand:
+        """The part `at`, `at + size` along `dim`; in a packed dim it starts at a panel."""
+        part = self.view.with_size(dim, size)
+        offsets: list[Index] = [0] * len(part.shape)
+        if self.view.packed is None:
+            offsets[dim] = at
+        else:
+            packed, width = self.view.packed
+            if dim == packed:
+                offsets[1] = b.div(at, width)
+            else:
+                offsets[2 if dim else 0] = at
+        if offsets == [0] * len(offsets) and part.shape == self.view.shape:
+            return replace(self, view=part)
+        where, shape, ones = (", ".join(map(str, x)) for x in (offsets, part.shape, [1] * len(part.shape)))
+        name = b.value(f"memref.subview {self.name}[{where}] [{shape}] [{ones}] : {self.view.type} to {part.type}")
+        return Operand(part, name)

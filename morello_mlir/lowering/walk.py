@@ -1,0 +1,121 @@
+"""The recursive walk over a plan: loops, packs, registers and kernels, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .builder import Builder
+from .kernels import First, dot_fma, scalar
+from .leftover import emit_spec
+from .outline import Outliner
+from .pack import emit_pack
+from .plan import DIMS, Leftover, Loop, Pack, Plan, Registers, scratch_bytes
+from .registers import emit_registers
+from .views import OPERAND_DIMS, Operand
+
+_MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """What a node is emitted into: its operands, whether the first reduction step stores, and the scratch arena (the SSA
+    name of a rank-0 memref; empty where nothing below packs)."""
+
+    operands: tuple[Operand, ...]
+    first: First
+    arena: str = ""
+
+    def with_operand(self, i: int, operand: Operand) -> Env:
+        operands = list(self.operands)
+        operands[i] = operand
+        return replace(self, operands=tuple(operands))
+
+    def tile(self, b: Builder, dim: str, at: int | str, size: int) -> Env:
+        """The operands' parts from `at` along `dim`."""
+        parts = [
+            o.tile(b, dims.index(dim), at, size) if dim in dims else o
+            for o, dims in zip(self.operands, OPERAND_DIMS, strict=True)
+        ]
+        return replace(self, operands=tuple(parts))
+
+
+class Walk:
+    """Emits plans into builders; what is shared becomes calls (see `outline`)."""
+
+    def __init__(self, outliner: Outliner):
+        self.outliner = outliner
+        self._scratch: dict[Plan, int] = {}
+
+    def scratch(self, plan: Plan) -> int:
+        """Bytes of scratch that `plan` needs."""
+        return scratch_bytes(plan, self.outliner.machine.dtype, self._scratch)
+
+    def root(self, b: Builder, plan: Plan, env: Env) -> None:
+        """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
+        if self.outliner.is_shared(plan):
+            self.emit(b, plan, env)
+        else:
+            self.body(b, plan, env)
+
+    def emit(self, b: Builder, plan: Plan, env: Env) -> None:
+        """`plan`, as a call where it is outlined, else in place."""
+        if self.outliner.outlines(plan):
+            self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan))
+        else:
+            self.body(b, plan, env)
+
+    def body(self, b: Builder, plan: Plan, env: Env) -> None:
+        """`plan` in place."""
+        if isinstance(plan, Loop):
+            self._loop(b, plan, env)
+        elif isinstance(plan, Pack):
+            self._pack(b, plan, env)
+        elif isinstance(plan, Registers):
+            emit_registers(b, plan, env.operands, env.first)
+        elif isinstance(plan, Leftover):
+            emit_spec(b, plan, env.operands, env.first)
+        else:
+            _MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first)
+
+    def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
+        env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
+        reduces = plan.dim == "k"
+        with b.loop(0, plan.full, plan.size) as iv:
+            inside = env.tile(b, plan.dim, iv, plan.size)
+            if reduces and isinstance(iv, str):
+                inside = replace(inside, first=self._first_trip(b, iv, env.first))
+            self.emit(b, plan.body, inside)
+        if plan.rest is not None:
+            left = plan.sizes[DIMS.index(plan.dim)] - plan.full
+            outside = env.tile(b, plan.dim, plan.full, left)
+            self.emit(b, plan.rest, replace(outside, first=False) if reduces else outside)
+
+    @staticmethod
+    def _first_trip(b: Builder, iv: str, first: First) -> First:
+        """Only the first trip of a reduction loop can be the first step."""
+        if first is False:
+            return False
+        is_first = b.value(f"arith.cmpi eq, {iv}, {b.index(0)} : index")
+        return is_first if first is True else b.value(f"arith.andi {is_first}, {first} : i1")
+
+    def _pack(self, b: Builder, plan: Pack, env: Env) -> None:
+        """The panels lie in the arena above all that the body needs: the place does not depend on the caller."""
+        source = env.operands[plan.operand]
+        view = plan.panels(b.machine.dtype)
+        shape = "x".join(map(str, (*view.shape[:2], view.shape[2] + 1, view.shape[3])))
+        whole, size = f"memref<{shape}x{view.dtype}>", self.scratch(plan)
+        arena = b.value(
+            f"memref.reinterpret_cast {env.arena} to offset: [0], sizes: [{size}], strides: [1] : "
+            f"memref<i8> to memref<{size}xi8>"
+        )
+        start = b.index(self.scratch(plan.body))
+        room = b.value(f"memref.view {arena}[{start}][] : memref<{size}xi8> to {whole}")
+        used = ", ".join(map(str, view.shape))
+        strided = view.type.replace(", offset: ?", "")
+        panels = b.value(f"memref.subview {room}[0, 0, 0, 0] [{used}] [1, 1, 1, 1] : {whole} to {strided}")
+        operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))
+        emit_pack(b, source, operand, view)
+        self.emit(b, plan.body, env.with_operand(plan.operand, operand))
+
+
