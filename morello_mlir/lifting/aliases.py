@@ -174,7 +174,7 @@ def _symbol(op: Any, attribute: str) -> str:
 def _share(a: frozenset[Any], b: frozenset[Any]) -> bool:
     if a & b:
         return True
-    # What may be anything may be whatever the other is, unless that was freshly made here and does not come from outside.
+    # What may be anything may be whatever the other is, unless that was freshly made in this module.
     return any(_ANYTHING in x and any(r[0] != "fresh" for r in y) for x, y in ((a, b), (b, a)))
 
 

@@ -116,20 +116,28 @@ def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
     """The loops of the Spec by role, and those around it: parallel ones outermost, so that reductions revisit a warm
     output."""
     chosen: dict[str, Loop] = {}
-    left: list[Loop] = []
-    for role in ROLES:
+    left = [loop for loop in loops if loop.role == "b"]
+    for role in "mkn":
         candidates = sorted((x for x in loops if x.role == role), key=_worth, reverse=True)
         if candidates:
             chosen[role] = candidates[0]
         left += candidates[1:]
-    spare = [x for x in left if x.role in "mn"]
-    if "b" not in chosen and spare:
-        # A free batch dim takes one more parallel loop: the operand without it is broadcast (stride 0).
-        best = max(spare, key=_worth)
-        left.remove(best)
-        chosen["b"] = best
+    # A batch dim of the Spec is the slowest of its operands: elsewhere it would only hide how far apart rows are. One
+    # more parallel loop may take a free one; the operand without that loop is then broadcast (stride 0).
+    batches = [x for x in left if x.role != "k" and _is_slowest(x, chosen)]
+    if batches:
+        chosen["b"] = max(batches, key=lambda x: (x.role == "b", _worth(x)))
+        left.remove(chosen["b"])
     left.sort(key=lambda x: (x.role == "k", -max(s or 0 for s in x.strides)))
     return chosen, left
+
+
+def _is_slowest(loop: Loop, others: dict[str, Loop]) -> bool:
+    """Whether `loop` steps farther than the others in every operand that has it."""
+    return all(
+        not stride or all(stride >= (other.strides[i] or 0) for other in others.values())
+        for i, stride in enumerate(loop.strides)
+    )
 
 
 def _worth(loop: Loop) -> int:
