@@ -1,0 +1,165 @@
+"""Each rule of the actions: one legal step, and one refusal with its reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from morello_mlir.actions import child_specs, closure, explore, footprint, key_of, remaining, scale
+from morello_mlir.actions.space import check_tree
+from morello_mlir.errors import ScheduleError
+from morello_mlir.search.schedule import Hole, Kernel, Move, Split, Tile, ToAccum, parse
+from morello_mlir.spec import Spec, matmul_spec
+from morello_mlir.targets import TARGETS
+
+AVX2 = TARGETS["avx2"]
+HOLE = Hole()
+
+
+def accum(m=64, k=64, n=64, lhs="GL, row_major", rhs="GL, row_major", out="GL, row_major", tail=""):
+    return Spec.parse(f"MatmulAccum([1, {m}, {k}, {n}], (f32, {lhs}), (f32, {rhs}), (f32, {out}), serial{tail})")
+
+
+def test_tile_leaves_full_tiles_and_a_remainder():
+    (q, main), (one, rest) = child_specs(accum(m=100), Tile("m", 48, HOLE, HOLE), AVX2)
+    assert (q, main.dims, one, rest.dims) == (2, (1, 48, 64, 64), 1, (1, 4, 64, 64))
+
+
+def test_tile_inherits_the_row_stride():
+    ((_, child),) = child_specs(accum(n=512), Tile("n", 16, HOLE), AVX2)
+    assert child.row_class(1) == 2048 and child.operands[1].row_stride == 2048
+
+
+def test_to_accum():
+    ((count, child),) = child_specs(matmul_spec(4, 5, 6), ToAccum(HOLE), AVX2)
+    assert count == 1 and child == matmul_spec(4, 5, 6, accumulate=True)
+
+
+def test_moves_take_lines():
+    ((_, child),) = child_specs(accum(), Move("lhs", "L2", None, HOLE), AVX2)
+    assert child.operands[0].memory == "L2" and dict(child.limits)["L2"] == 4096 - 256
+
+
+def test_a_pack_changes_the_layout():
+    ((_, child),) = child_specs(accum(), Move("rhs", "L2", "[b, n/16, k, n%16]", HOLE), AVX2)
+    assert str(child.operands[1].layout.text("bkn")) == "[b, n/16, k, n%16]"
+
+
+L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "node", "why"),
+    [
+        (matmul_spec(4, 4, 4), Split("k", 2, HOLE), "split k by 2: .*put to_accum above"),
+        (matmul_spec(4, 4, 4, accumulate=True), ToAccum(HOLE), "already accumulates"),
+        (accum(), Tile("k", 8, HOLE), "k is split, not tile"),
+        (accum(), Split("m", 8, HOLE), "m is tile, not split"),
+        (accum(), Tile("z", 8, HOLE), "no dim 'z'"),
+        (accum(), Tile("m", 64, HOLE), "must be less than m=64"),
+        (accum(), Tile("m", 48, HOLE), "needs a 'rest:'"),
+        (accum(), Tile("m", 32, HOLE, HOLE), "divides: there is no rest"),
+        (accum(rhs="L2, [b, n/16, k, n%16]"), Tile("n", 8, HOLE), "panels of 16"),
+        (matmul_spec(4, 4, 4, b=3, accumulate=True), Tile("b", 2, HOLE, HOLE), "tiled by 1"),
+        (matmul_spec(4, 4, 4, b=3, accumulate=True), Move("lhs", "L2", None, HOLE), "tile b by 1 first"),
+        (accum(), Move("bias", "L2", None, HOLE), "no operand 'bias'"),
+        (accum(), Move("lhs", "L7", None, HOLE), "unknown memory 'L7'"),
+        (accum(), Move("lhs", "L1", None, HOLE), "one memory inwards"),
+        (accum(lhs="L2, row_major"), Move("lhs", "L1", None, HOLE), "no operand is left in GL"),
+        (accum(lhs="L1, row_major", rhs="L1, row_major"), Move("out", "L2", "col_major", HOLE), "not repacked"),
+        (accum(m=4096, k=4096), Move("lhs", "L2", None, HOLE), "of L2, which has 4096 left"),
+        (accum(), Move("rhs", "L2", "[b, k/16, n, k%16]", HOLE), "can be packed as"),
+        (accum(), Move("rhs", "L1", "[b, n/16, k, n%16]", HOLE), "lands in GL or L2"),
+        (accum(rhs="GL, [b, n/8, k, n%8]"), Move("rhs", "L2", "[b, n/16, k, n%16]", HOLE), "packed already"),
+        (accum(), Move("rhs", "L2", "nonsense", HOLE), "layout 'nonsense'"),
+        (accum(m=4, n=16, **L1), Move("lhs", "VRF", None, HOLE), "only the output"),
+        (accum(m=64, n=16, **L1), Move("out", "VRF", None, HOLE), "of VRF, which has 16 left"),
+        (accum(out="L1, row_major"), Move("out", "VRF", None, HOLE), "in caches"),
+        (accum(), Kernel("magic"), "no such kernel"),
+        (accum(), Kernel("broadcast_fma"), "lhs must be in L2 or L1, not GL"),
+        (accum(m=4, n=16, **L1), Kernel("broadcast_fma"), "out must be in VRF"),
+        (accum(m=6, n=24, **L1 | {"out": "VRF, row_major"}), Kernel("broadcast_fma"), "would spill|registers"),
+        (accum(m=6, n=16, **L1 | {"out": "VRF, row_major"}, tail=", [VRF=2]"), Kernel("broadcast_fma"), "registers"),
+        (accum(m=4, n=8, **L1 | {"out": "VRF, row_major", "rhs": "L1, col_major"}), Kernel("broadcast_fma"), "along n"),
+        (accum(m=4, n=16, **L1), Kernel("dot_fma"), "rhs needs unit stride along k"),
+        (accum(m=4, n=16, **L1 | {"rhs": "L1, col_major"}), Kernel("dot_fma"), "registers"),
+        (accum(m=4, n=16, **L1 | {"rhs": "L1, [b, n/8, k, n%8]"}), Kernel("scalar"), "across a panel of 8"),
+        (matmul_spec(1, 1, 1), Kernel("scalar"), "put to_accum above"),
+    ],
+)
+def test_illegal_steps_name_the_step_and_the_reason(spec, node, why):
+    with pytest.raises(ScheduleError, match=why) as caught:
+        child_specs(spec, node, AVX2)
+    assert node.label() in str(caught.value)
+
+
+def test_no_step_follows_registers_but_a_kernel():
+    spec = accum(m=4, n=16, **L1 | {"out": "VRF, row_major"})
+    for node in (Tile("m", 2, HOLE), Split("k", 8, HOLE), Move("lhs", "L1", None, HOLE)):
+        with pytest.raises(ScheduleError, match="only a kernel may follow"):
+            child_specs(spec, node, AVX2)
+    assert child_specs(spec, Kernel("broadcast_fma"), AVX2) == []
+
+
+def test_a_schedule_is_checked_to_its_leaves():
+    text = "tile m by 4:\n  move lhs to L2\n  move rhs to L2\n  move out to L2\n  kernel broadcast_fma"
+    with pytest.raises(ScheduleError, match="kernel broadcast_fma: out must be in VRF"):
+        check_tree(accum(), parse(text), AVX2)
+
+
+@given(st.integers(1, 5000))
+def test_closure_holds_every_tile_and_remainder(n):
+    sizes = closure(n)
+    assert sizes == sorted(set(sizes)) and sizes[-1] == n
+    for size in sizes:
+        for step in scale(size):
+            assert step in sizes and (size % step == 0 or size % step in sizes)
+
+
+def test_the_scale():
+    assert scale(20) == [1, 2, 3, 4, 6, 8, 12, 16]
+
+
+@given(st.tuples(*[st.integers(1, 300)] * 3), st.sampled_from(("avx2", "avx512")))
+def test_arrays_and_points_agree(dims, target):
+    """One declaration serves whole blocks and single points: cost, uses and conditions are the same numbers."""
+    t = TARGETS[target]
+    m, k, n = dims
+    grid = {
+        "b": np.int64(1),
+        "m": np.array([1, m]).reshape(2, 1, 1),
+        "k": np.array([2, k]).reshape(1, 2, 1),
+        "n": np.array([3, n]).reshape(1, 1, 2),
+    }
+    point = {"b": 1, "m": m, "k": k, "n": n}
+    for mems in (("GL", "GL", "GL"), ("L2", "L2", "L2"), ("L2", "L1", "L1"), ("L1", "L1", "VRF")):
+        spec = Spec.parse(
+            f"MatmulAccum([1, {m}, {k}, {n}], (f32, {mems[0]}, row_major), (f32, {mems[1]}, row_major), "
+            f"(f32, {mems[2]}, row_major), serial)"
+        )
+        key = key_of(spec, t)
+        for action in explore(key, point, t):
+            block = np.broadcast_to(action.cost(key, grid, t), (2, 2, 2))
+            assert block[1, 1, 1] == action.cost(key, point, t)
+            for memory, amount in action.uses(key, point, t).items():
+                assert np.broadcast_to(action.uses(key, grid, t)[memory], (2, 2, 2))[1, 1, 1] == amount
+            left = dict(t.limits)
+            many = action.conditions(key, grid, left, t)
+            one = action.conditions(key, point, left, t)
+            assert [bool(np.broadcast_to(c, (2, 2, 2))[1, 1, 1]) for c, _ in many] == [bool(c) for c, _ in one]
+
+
+@pytest.mark.parametrize(("rows", "stride", "sets", "lines"), [(8, 64, 64, 8), (64, 4096, 64, 4096), (8, 2048, 64, 256)])
+def test_power_of_two_strides_crowd_few_sets(rows, stride, sets, lines):
+    key = key_of(accum(m=rows, k=16, lhs=f"L2, row_major, s{stride}"), AVX2)
+    assert footprint(key, 0, {"b": 1, "m": rows, "k": 16, "n": 1}).occupied(sets) == lines
+
+
+def test_what_is_left_is_whole_steps():
+    spec = accum(m=5, k=16)
+    key = key_of(spec, AVX2)
+    action = next(a for a in explore(key, dict(zip("bmkn", spec.dims)), AVX2) if a.label() == "move lhs to L2")
+    left = remaining(action, key, dict(zip("bmkn", spec.dims)), AVX2.limits, AVX2)
+    assert left["L2"] == 4096 - 256

@@ -1,0 +1,179 @@
+"""The search against an independent enumeration, and its invariants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from morello_mlir.actions import action_of, child_specs, explore, key_of, limits_of
+from morello_mlir.errors import ScheduleError, SpecError
+from morello_mlir.search import passes_numba, passes_numpy
+from morello_mlir.search.schedule import Hole, Split, Tile, children, parse, to_text, walk
+from morello_mlir.search.solve import Search, search_for
+from morello_mlir.search.tables import Tables
+from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import INFINITE, TARGETS
+from small_target import SMALL
+
+AVX2 = TARGETS["avx2"]
+
+
+def brute_force(spec, target):
+    """The optimum by plain recursion over Specs: no tables, axes or limit indices, only the actions' meaning."""
+
+    @lru_cache(maxsize=None)
+    def best(goal):
+        key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims))
+        costs = [int(INFINITE)]
+        for action in explore(key, dims, target):
+            node = action.node([Hole(), Hole()])
+            if isinstance(node, (Tile, Split)) and dims[node.dim] % node.size == 0:
+                node = replace(node, rest=None)
+            try:
+                smaller = child_specs(goal, node, target)
+            except ScheduleError:
+                continue
+            total = int(action.cost(key, dims, target))
+            for count, child in smaller:
+                total += count * best(child)
+            costs.append(min(total, int(INFINITE)))
+        return min(costs)
+
+    return best(spec.canonical())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        matmul_spec(1, 1, 1),
+        matmul_spec(2, 3, 4),
+        matmul_spec(4, 2, 8),
+        matmul_spec(3, 2, 9),
+        matmul_spec(2, 4, 3, rhs="col_major"),
+        matmul_spec(3, 2, 8, lhs="col_major", accumulate=True),
+        matmul_spec(2, 2, 4, b=3),
+        matmul_spec(2, 3, 5, dtype="f64"),
+        matmul_spec(2, 16, 4).with_limits({"L1": 4, "L2": 12}),
+        matmul_spec(4, 2, 8).with_limits({"VRF": 4}),
+    ],
+    ids=str,
+)
+def test_optimum_is_the_brute_force_optimum(spec):
+    assert Search(SMALL).cost(spec) == brute_force(spec, SMALL)
+
+
+SIZES = st.integers(1, 70)
+
+
+@settings(max_examples=12, deadline=None)
+@given(m=SIZES, k=SIZES, n=SIZES, target=st.sampled_from((AVX2, TARGETS["avx512"], SMALL)), lay=st.booleans())
+def test_the_tree_costs_what_the_table_says(m, k, n, target, lay):
+    spec = matmul_spec(m, k, n, rhs="col_major" if lay else "row_major")
+    search = Search(target)
+    solution = search.solve(spec)
+    assert search.price(spec, solution.schedule) == solution.cost == search.cost(spec)
+    assert parse(to_text(solution.schedule)) == solution.schedule
+
+
+@settings(max_examples=8, deadline=None)
+@given(m=SIZES, k=SIZES, n=SIZES)
+def test_more_memory_never_costs_more(m, k, n):
+    spec = matmul_spec(m, k, n)
+    previous = None
+    for amount in (2, 4, 6, 8):
+        cost = Search(SMALL).cost(spec.with_limits({"L1": amount, "L2": 3 * amount, "VRF": amount}))
+        assert previous is None or cost <= previous
+        previous = cost
+
+
+def test_tables_never_fall_with_less_memory():
+    tables = Tables({"m": 24, "k": 20, "n": 32}, SMALL.limits, SMALL)
+    tables.table(key_of(matmul_spec(24, 20, 32, accumulate=True), SMALL))
+    assert all((np.diff(t, axis=3) <= 0).all() for t in tables.tables.values())
+
+
+def test_every_cell_reconstructs_to_its_cost():
+    """Not only the root: the subtree at every step of an optimum costs what its own table says."""
+    search = Search(SMALL)
+    spec = matmul_spec(13, 7, 24)
+    stack = [(spec.canonical(), search.solve(spec).schedule)]
+    while stack:
+        goal, node = stack.pop()
+        assert search.price(goal, node) == search.cost(goal)
+        stack += [(s, b) for (_, s), b in zip(child_specs(goal, node, SMALL), children(node))]
+
+
+def test_compiled_and_numpy_passes_fill_the_same_tables():
+    goal = key_of(matmul_spec(13, 7, 24, accumulate=True), SMALL)
+    a, b = (Tables({"m": 13, "k": 7, "n": 24}, SMALL.limits, SMALL, impl) for impl in (passes_numba, passes_numpy))
+    a.table(goal), b.table(goal)
+    assert a.tables.keys() == b.tables.keys()
+    assert all((a.tables[k] == b.tables[k]).all() for k in a.tables)
+
+
+def test_a_second_solve_is_remembered():
+    search = Search(SMALL)
+    first, second = search.solve(matmul_spec(4, 4, 8)), search.solve(matmul_spec(4, 4, 8))
+    assert (first.source, second.source) == ("search", "memo")
+    assert second.seconds < 0.005 and first.schedule is second.schedule
+
+
+def test_searches_are_shared_per_target():
+    assert search_for(AVX2) is search_for(replace(AVX2)) is not search_for(SMALL)
+
+
+def test_a_hole_is_filled_with_the_optimum():
+    search, spec = Search(SMALL), matmul_spec(8, 6, 16)
+    whole = search.complete(spec, Hole())
+    assert whole.cost == search.solve(spec).cost
+    edited = search.complete(spec, parse("to_accum\ntile n by 8:\n    ?"))
+    assert not any(isinstance(n, Hole) for n in walk(edited.schedule))
+    assert edited.source == "manual" and edited.cost >= whole.cost
+    assert edited.cost == search.price(spec, edited.schedule)
+    ((_, acc),) = child_specs(spec, edited.schedule, SMALL)
+    ((_, inner),) = child_specs(acc, children(edited.schedule)[0], SMALL)
+    assert edited.cost == 2 * search.cost(inner)
+
+
+def test_the_optimum_of_a_hole_keeps_the_limits_above_it():
+    """A hole under moves searches with what they left, and completing an optimum's own prefix gives the optimum."""
+    search, spec = Search(SMALL), matmul_spec(6, 8, 16)
+    best = search.solve(spec)
+
+    def cut(node, depth):
+        kids = children(node)
+        if not depth or not kids:
+            return Hole()
+        return replace(node, body=cut(kids[0], depth - 1))
+
+    for depth in range(1, 8):
+        assert search.complete(spec, cut(best.schedule, depth)).cost == best.cost
+
+
+def test_illegal_edits_are_refused():
+    with pytest.raises(ScheduleError, match="split k by 4: only an accumulating"):
+        Search(SMALL).complete(matmul_spec(8, 8, 8), parse("split k by 4:\n    ?"))
+
+
+def test_what_cannot_be_searched():
+    with pytest.raises(SpecError, match="a size is 0"):
+        Search(SMALL).solve(matmul_spec(0, 4, 4))
+    with pytest.raises(SpecError, match="no kernels"):
+        Search(SMALL).solve(matmul_spec(4, 4, 4, dtype="i32"))
+    with pytest.raises(SpecError, match="serial"):
+        Search(SMALL).solve(replace(matmul_spec(4, 4, 4), serial=False))
+    with pytest.raises(ScheduleError, match="no implementation fits"):
+        Search(SMALL).solve(matmul_spec(4, 4, 4).with_limits({"L2": 0}))
+
+
+def test_explored_actions_are_what_schedules_name():
+    spec = matmul_spec(12, 8, 32, accumulate=True)
+    key = key_of(spec, AVX2)
+    for action in explore(key, dict(zip("bmkn", spec.dims)), AVX2):
+        assert action_of(action.node([Hole(), Hole()]), spec) == action
+    assert limits_of(spec, AVX2) == AVX2.limits
