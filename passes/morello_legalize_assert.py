@@ -33,7 +33,8 @@ class LegalizeAssert(Pass):
         failing = _closed_over_callers(defined)
         if not failing:
             return
-        status = ir.MemRefType.get([], ir.IntegerType.get_signless(64))
+        with op.operation.location:
+            status = ir.MemRefType.get([], ir.IntegerType.get_signless(64))
         messages: list[str] = []
         for name in failing:
             _Function(defined[name], status, failing, messages).rewrite()

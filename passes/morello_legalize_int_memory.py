@@ -29,15 +29,13 @@ class LegalizeIntMemory(Pass):
     summary: ClassVar[str] = "Keep i1 and other odd integers in whole bytes of memory"
 
     def run(self, op: Any) -> None:
-        ops = all_ops(op)
-        touched = [each for each in ops if _touches(each)]
-        if not touched:
-            return
-        for each in touched:
-            if each.name in ("func.func", "memref.global"):
-                _rewrite_declaration(each)
-        for each in touched:
-            self._rewrite(each)
+        with op.operation.location:
+            touched = [each for each in all_ops(op) if _touches(each)]
+            for each in touched:
+                if each.name in ("func.func", "memref.global"):
+                    _rewrite_declaration(each)
+            for each in touched:
+                self._rewrite(each)
 
     def _rewrite(self, op: Any) -> None:
         for region in op.regions:

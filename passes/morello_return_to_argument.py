@@ -39,11 +39,12 @@ class ReturnToArgument(Pass):
             entry = entry_function(op, self.entry)
         except ValueError as error:
             self.fail(op, str(error))
-        _protect_arguments(entry)
         called = {name for each in op.operation.regions[0].blocks[0] for name in symbols_used_by(each)}
         returns = [each for each in all_ops(entry) if each.name == "func.return"]
-        if symbol_name(entry) not in called and len(returns) == 1:
-            _move_results(entry, returns[0])
+        with op.operation.location:
+            _protect_arguments(entry)
+            if symbol_name(entry) not in called and len(returns) == 1:
+                _move_results(entry, returns[0])
 
 
 def _argument_attributes(entry: Any) -> list[dict[str, Any]]:

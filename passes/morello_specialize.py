@@ -38,7 +38,8 @@ class Specialize(Pass):
             entry = entry_function(op, self.entry)
         except ValueError as error:
             self.fail(op, str(error))
-        wanted = self._argument_types(entry)
+        with op.operation.location:
+            wanted = self._argument_types(entry)
         inputs = list(function_type(entry).inputs)
         if wanted == inputs or symbol_name(entry) in _called_symbols(op):
             return

@@ -1,0 +1,307 @@
+"""`morello_mlir.compile`: from a module to functions that take arrays."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import InputError, MorelloError
+
+if TYPE_CHECKING:
+    from .runtime.build import Build
+    from .runtime.program import Program
+    from .runtime.signature import Signature
+
+#: Specialised programs kept per function; the least recently used goes.
+SPECIALISATIONS = 64
+
+
+def compile(
+    module: Any,
+    *,
+    entry: str | None = None,
+    target: str = "host",
+    threads: int | None = None,
+    memo: str | os.PathLike[str] | None = None,
+    optimize: bool | None = None,
+    cache: bool = True,
+) -> CompiledModule:
+    """Compile a module with linalg ops for this machine.
+
+    module:   MLIR text, bytecode, the path of a file with either, an `mlir.ir.Module`, or an op of one.
+    entry:    the function to compile; without it, every public function can be called by its name.
+    target:   the machine to search for: `host`, `avx2`, `avx512`.
+    threads:  how many threads the code may use (default: `MORELLO_NUM_THREADS`, else 1).
+    memo:     the memo file, or `off` (default: `MORELLO_MEMO`, else the user's file).
+    optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
+    cache:    whether machine code may be kept on disk.
+
+    A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it is
+    first called, once for each set of argument shapes.
+    Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or entry).
+    """
+    started = time.perf_counter()
+    parsed = _parse(module)
+    settings = _Settings(target, _thread_count(threads), _memo_name(memo), _optimizes(optimize), cache)
+    compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started)
+    compiled._compile_eagerly()
+    return compiled
+
+
+class _Settings:
+    """What `compile` was given, resolved."""
+
+    def __init__(self, target: str, threads: int, memo: str, optimize: bool, cache: bool):
+        self.target = target
+        self.threads = threads
+        self.memo = memo
+        self.optimize = optimize
+        self.cache = cache
+
+
+def _parse(module: Any) -> Any:
+    """An `mlir.ir.Module`, whatever it came as. Raises InputError, CompileError."""
+    from .runtime.context import parse_file, parse_text
+
+    if isinstance(module, (str, bytes)) and _looks_like_source(module):
+        return parse_text(module)
+    if isinstance(module, (str, os.PathLike)):
+        return parse_file(Path(module))
+    operation = getattr(module, "operation", None)
+    if operation is None or not hasattr(operation, "context"):
+        raise InputError(f"expected MLIR text, a path or an MLIR module, got a {type(module).__name__}")
+    if operation.name != "builtin.module":
+        raise InputError(f"expected a module, got '{operation.name}'")
+    return module
+
+
+def _looks_like_source(text: str | bytes) -> bool:
+    """Text or bytecode rather than a path: a path has no line break and no bracket that MLIR needs."""
+    return isinstance(text, bytes) or not text.strip() or any(c in text for c in "\n({")
+
+
+def _thread_count(threads: int | None) -> int:
+    text = str(threads) if threads is not None else os.environ.get("MORELLO_NUM_THREADS", "1")
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise InputError(f"the number of threads must be a positive integer, not '{text}'")
+    return count
+
+
+def _memo_name(memo: str | os.PathLike[str] | None) -> str:
+    return os.environ.get("MORELLO_MEMO", "") if memo is None else os.fspath(memo)
+
+
+def _optimizes(optimize: bool | None) -> bool:
+    from .passes.pipelines import can_optimize
+
+    return can_optimize() if optimize is None else optimize
+
+
+class CompiledFunction:
+    """One function of a compiled module: `f(*arrays)` returns None, an array, a numpy scalar, or a tuple of these."""
+
+    def __init__(self, owner: CompiledModule, name: str, signature: Signature):
+        self.name = name
+        self.signature = signature
+        self._owner = owner
+        self._lock = threading.Lock()
+        self._programs: OrderedDict[tuple[tuple[int, ...] | None, ...] | None, Program] = OrderedDict()
+        self._static: Program | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Run with arrays (numpy, torch, DLPack, buffers) for tensors and memrefs, and numbers for scalars.
+
+        Raises InputError where an argument does not fit, CompileError, AssertionFailed (an assertion of the program).
+        """
+        program = self._static
+        if program is None:
+            program = self.program(args)
+        return program(args)
+
+    def program(self, args: tuple[Any, ...] = ()) -> Program:
+        """The program that a call with these arguments runs; compiled now if it is not there yet."""
+        if not self.signature.is_dynamic:
+            with self._lock:
+                if self._static is None:
+                    self._static = self._owner._build(self, None)
+            return self._static
+        key = self._shapes(args)
+        with self._lock:
+            if key in self._programs:
+                self._programs.move_to_end(key)
+                return self._programs[key]
+            program = self._owner._build(self, key)
+            self._programs[key] = program
+            if len(self._programs) > SPECIALISATIONS:
+                self._programs.popitem(last=False)
+            return program
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs compiled so far."""
+        return (self._static,) if self._static else tuple(self._programs.values())
+
+    def _shapes(self, args: tuple[Any, ...]) -> tuple[tuple[int, ...] | None, ...]:
+        """The shape of every argument, checked; None for scalars. Raises InputError."""
+        from .runtime.arguments import as_array, check_array
+
+        inputs = self.signature.inputs
+        if len(args) != len(inputs):
+            raise InputError(f"@{self.name}: expected {len(inputs)} arguments, got {len(args)}")
+        shapes: list[tuple[int, ...] | None] = []
+        for position, (value, parameter) in enumerate(zip(args, inputs, strict=True)):
+            if parameter.shape is None:
+                shapes.append(None)
+                continue
+            where = f"@{self.name}: argument {position}"
+            array = as_array(value, where)
+            check_array(array, parameter, where)
+            shapes.append(array.shape)
+        return tuple(shapes)
+
+
+class CompiledModule:
+    """The functions of a module, each callable by its name as an attribute, `cm.NAME(*arrays)`; or, where there is one
+    function to choose, `cm(*arrays)`.
+
+    functions: name -> CompiledFunction.
+    specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, manual), search_s, cost, schedule.
+    times:     seconds spent so far: parse_s, lift_s, search_s, apply_s, llvm_s.
+    lifted, left: how many linalg ops the search took care of, and how many upstream's passes lowered.
+    The last three speak of everything compiled so far.
+    """
+
+    def __init__(self, module: Any, settings: _Settings, entry: str | None, parse_seconds: float):
+        from .passes.symbols import entry_function, functions, has_body, is_public, symbol_name
+        from .runtime.context import LOCK
+        from .runtime.signature import signature_of
+
+        self._module = module
+        self._settings = settings
+        self._parse_seconds = parse_seconds
+        self._signature_errors: dict[str, MorelloError] = {}
+        self.functions: dict[str, CompiledFunction] = {}
+        with LOCK, module.operation.context:
+            if entry is not None:
+                try:
+                    chosen = [entry_function(module, entry)]
+                except ValueError as error:
+                    raise InputError(str(error)) from error
+            else:
+                defined = [f for f in functions(module) if has_body(f)]
+                chosen = [f for f in defined if is_public(f)] or defined
+                if not chosen:
+                    raise InputError("the module has no function with a body: there is nothing to enter")
+            for function in chosen:
+                name = symbol_name(function) or ""
+                try:
+                    self.functions[name] = CompiledFunction(self, name, signature_of(function))
+                except MorelloError as error:
+                    # A driver that nobody wants to call must not keep the others from compiling.
+                    if len(chosen) == 1:
+                        raise
+                    self._signature_errors[name] = error
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the only function. Raises InputError where there are several, and what the function raises."""
+        return self._only()(*args)
+
+    def __getattr__(self, name: str) -> CompiledFunction:
+        functions = self.__dict__.get("functions", {})
+        if name in functions:
+            return functions[name]
+        if name in self.__dict__.get("_signature_errors", {}):
+            raise self._signature_errors[name]
+        raise AttributeError(f"the module has no public function @{name} (it has: {', '.join(functions)})")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.functions]
+
+    @property
+    def specs(self) -> list[dict[str, Any]]:
+        """What was lifted, over everything compiled so far."""
+        return [spec for build in self._builds() for spec in build.specs]
+
+    @property
+    def lifted(self) -> int:
+        """How many linalg ops the search took care of."""
+        return sum(build.lifted for build in self._builds())
+
+    @property
+    def left(self) -> int:
+        """How many linalg ops upstream's passes lowered."""
+        return sum(build.left for build in self._builds())
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Seconds spent: parse_s, lift_s, search_s, apply_s, llvm_s (lowering to LLVM and LLVM itself)."""
+        total = {"parse_s": self._parse_seconds, "lift_s": 0.0, "search_s": 0.0, "apply_s": 0.0, "llvm_s": 0.0}
+        for program in self._programs():
+            for key in ("lift_s", "search_s", "apply_s"):
+                total[key] += program.build.times[key]
+            total["llvm_s"] += program.build.times["lower_s"] + program.llvm_seconds
+        return total
+
+    @property
+    def messages(self) -> list[str]:
+        """The remarks and warnings of the passes, as MLIR prints them."""
+        return [str(message) for build in self._builds() for message in build.messages]
+
+    def emit(self, form: Literal["llvm", "asm", "obj", "mlir"], *args: Any) -> str | bytes:
+        """The code of the only function in one form.
+
+        form: `mlir` before the lowering to LLVM, optimised `llvm` IR, `asm`, or the bytes of an object file (`obj`).
+        args: arguments whose shapes to specialise on, where shapes are dynamic.
+        Raises InputError where there are several functions.
+        """
+        from .runtime import jit
+
+        program = self._only().program(args)
+        if form == "mlir":
+            return program.build.mlir
+        if form not in ("llvm", "asm", "obj"):
+            raise InputError(f"cannot emit '{form}': choose llvm, asm, obj or mlir")
+        result: str | bytes = jit.emit(program.build.ir, program.options, form)
+        return result
+
+    def _only(self) -> CompiledFunction:
+        if len(self.functions) != 1:
+            names = ", ".join(f"@{name}" for name in self.functions)
+            raise InputError(f"several functions could be the entry ({names}): choose one by name or with entry=")
+        return next(iter(self.functions.values()))
+
+    def _programs(self) -> list[Program]:
+        return [program for function in self.functions.values() for program in function.programs]
+
+    def _builds(self) -> list[Build]:
+        return [program.build for program in self._programs()]
+
+    def _compile_eagerly(self) -> None:
+        """Compile now what needs no arguments to know its shapes, if it is the only function there is to call."""
+        if len(self.functions) == 1 and not self._signature_errors:
+            function = self._only()
+            if not function.signature.is_dynamic:
+                function.program()
+
+    def _build(self, function: CompiledFunction, shapes: tuple[tuple[int, ...] | None, ...] | None) -> Program:
+        from .runtime.build import Request, build
+        from .runtime.cache import shared_cache
+        from .runtime.jit import Options
+        from .runtime.program import Program
+
+        settings = self._settings
+        request = Request(
+            function.name, shapes, settings.optimize, settings.target, settings.memo, settings.threads
+        )  # fmt: skip
+        built = build(self._module, request)
+        # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
+        options = Options(vectorize=built.left > 0 or built.lifted == 0)
+        return Program(built, options, shared_cache() if settings.cache else None)

@@ -1,0 +1,185 @@
+"""Building one entry function for one set of argument shapes: from a parsed module to LLVM IR with its wrapper."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from morello_mlir import diagnostics
+from morello_mlir.errors import CompileError, InputError, PassError
+
+from . import wrapper
+from .context import LOCK
+from .objects import DATA_OFFSET
+from .signature import Signature, signature_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to build.
+
+    entry:    the function.
+    shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
+    optimize: use the optimising passes; else upstream's only.
+    target, memo, threads: what `compile()` was given.
+    """
+
+    entry: str
+    shapes: tuple[tuple[int, ...] | None, ...] | None = None
+    optimize: bool = True
+    target: str = "host"
+    memo: str = ""
+    threads: int = 0
+
+
+@dataclass
+class Build:
+    """A lowered entry function.
+
+    ir:         LLVM IR text with the wrappers.
+    signature:  what the wrapper takes and returns.
+    layout:     the packet of the wrapper.
+    assertions: messages by number, from 1.
+    objects:    whether the fast wrapper exists.
+    specs:      a dict per lifted Spec: spec, function, source, search_s, cost, schedule.
+    lifted, left: how many linalg ops the optimising passes took, and how many upstream's passes lowered.
+    times:      lift_s, search_s, apply_s, lower_s.
+    flops:      of the contractions; None where sizes are dynamic.
+    mlir:       the module before lowering, as text (for `emit`).
+    messages:   remarks and warnings of the passes.
+    """
+
+    ir: str
+    signature: Signature
+    layout: wrapper.Layout
+    assertions: tuple[str, ...]
+    objects: bool
+    specs: list[dict[str, Any]]
+    lifted: int
+    left: int
+    times: dict[str, float]
+    flops: int | None
+    mlir: str
+    messages: list[diagnostics.Diagnostic] = field(default_factory=list)
+
+
+def build(module: Any, request: Request) -> Build:
+    """Lower a copy of `module` (an `mlir.ir.Module`) for one request.
+
+    Raises CompileError: a pass failed, or ops are left that nothing can lower. InputError: the shapes contradict each other.
+    """
+    with LOCK, module.context:
+        return _Builder(module, request).run()
+
+
+class _Builder:
+    def __init__(self, module: Any, request: Request):
+        self.request = request
+        self.module = module.operation.clone()
+        self.times: dict[str, float] = {}
+        self.messages: list[diagnostics.Diagnostic] = []
+
+    def run(self) -> Build:
+        from morello_mlir.passes import pipelines
+
+        from . import statistics
+
+        signature = self._prepare()
+        before = statistics.linalg_ops(self.module)
+        flops = statistics.contraction_flops(self.module)
+        request = self.request
+        stages = pipelines.stages(
+            target=request.target, memo=request.memo, threads=request.threads, optimize=request.optimize
+        )
+        self._stage("lift", stages["lift"])
+        self._stage("search", stages["search"])
+        specs = statistics.collect_specs(self.module)
+        self._stage("apply", stages["apply"])
+        left = statistics.linalg_ops(self.module) if request.optimize else before
+        text = str(self.module)
+        started = time.perf_counter()
+        self._run(stages["lower"])
+        ir, layout, assertions, objects = self._translate(signature)
+        self.times["lower_s"] = time.perf_counter() - started
+        return Build(
+            ir, signature, layout, assertions, objects, specs, max(before - left, 0), left, self.times, flops, text,
+            self.messages,
+        )  # fmt: skip
+
+    def _prepare(self) -> Signature:
+        """Keep the entry only, fix its shapes, and let the caller supply the memory of results."""
+        from morello_mlir.passes.symbols import function_named
+
+        request = self.request
+        self._run(f"morello-select-entry{{entry={request.entry}}}")
+        if request.shapes is not None:
+            shapes = ",".join("x".join(map(str, s)) if s else "scalar" for s in request.shapes)
+            try:
+                self._run(f"morello-specialize{{entry={request.entry} shapes={shapes}}}")
+            except PassError as error:
+                raise InputError(f"the argument shapes do not fit the program: {error}") from error
+        self._run(f"morello-return-to-argument{{entry={request.entry}}}")
+        return signature_of(function_named(self.module, request.entry))
+
+    def _stage(self, name: str, pipeline: str) -> None:
+        started = time.perf_counter()
+        if pipeline:
+            self._run(pipeline)
+        self.times[f"{name}_s"] = time.perf_counter() - started
+
+    def _run(self, pipeline: str) -> None:
+        from morello_mlir.passes.pipeline import run_pipeline
+
+        self.messages += run_pipeline(self.module, pipeline)
+
+    def _translate(self, signature: Signature) -> tuple[str, wrapper.Layout, tuple[str, ...], bool]:
+        import mlir.ir as ir
+        from mlir.dialects.llvm import translate_module_to_llvmir
+
+        from morello_mlir.passes.morello_legalize_assert import MESSAGES
+        from morello_mlir.passes.morello_strip_attributes import StripAttributes
+
+        entry, bare = self._lowered_entry(signature)
+        listed = ir.ArrayAttr(entry.attributes[MESSAGES]) if MESSAGES in entry.attributes else []
+        assertions = tuple(ir.StringAttr(each).value for each in listed)
+        StripAttributes(keep=("llvm",)).run(self.module)
+        callee = _rename_symbols(self.module, signature.name)
+        text = translate_module_to_llvmir(self.module.operation)
+        layout = wrapper.layout_of(signature, status=bool(assertions))
+        text += wrapper.packet_wrapper(signature, callee, layout, bare=bare)
+        plain = all(p.is_plain for p in signature.parameters) and not signature.results
+        objects = plain and not assertions and DATA_OFFSET is not None
+        if objects and DATA_OFFSET is not None:
+            text += wrapper.objects_wrapper(signature, DATA_OFFSET)
+        return text, layout, assertions, objects
+
+    def _lowered_entry(self, signature: Signature) -> tuple[Any, bool]:
+        """The `llvm.func` of the entry, and whether it takes bare pointers."""
+        from morello_mlir.passes.morello_bare_pointers import BARE
+        from morello_mlir.passes.symbols import symbol_name
+
+        for op in self.module.operation.regions[0].blocks[0]:
+            if symbol_name(op) == signature.name and op.operation.name == "llvm.func":
+                return op.operation, BARE in op.operation.attributes
+        raise CompileError(f"function @{signature.name} was lost on the way to LLVM")
+
+
+def _rename_symbols(module: Any, entry: str) -> str:
+    """Make what the module defines internal, under names that no C library uses: a program may call its matrix product
+    `free`, or `exp`. Returns the new name of the entry."""
+    import mlir.ir as ir
+
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for op in list(module.operation.regions[0].blocks[0]):
+        operation = op.operation
+        if operation.name == "llvm.func" and len(operation.regions[0].blocks) > 0:
+            name = ir.StringAttr(operation.attributes["sym_name"]).value
+            new = f"fn.{name}"
+            ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)
+            ir.SymbolTable.set_symbol_name(operation, new)
+            operation.attributes["linkage"] = internal
+            # LLVM wants default visibility and no explicit export on internal symbols.
+            if "sym_visibility" in operation.attributes:
+                del operation.attributes["sym_visibility"]
+    return f"fn.{entry}"

@@ -1,0 +1,78 @@
+"""The one MLIR context of the process, and reading modules into it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from morello_mlir import diagnostics
+from morello_mlir.errors import CompileError, InputError
+
+#: MLIR objects of one context are not safe to change from two threads: whoever builds holds this.
+LOCK = threading.RLock()
+
+_BYTECODE = b"ML\xefR"
+
+
+@lru_cache(maxsize=1)
+def shared_context() -> Any:
+    """The process's `mlir.ir.Context`: making one costs milliseconds, and attributes of ops nobody knows are welcome.
+
+    Single-threaded: compile times gain nothing from MLIR's thread pool, and a forked child would lack its threads.
+    """
+    import mlir.ir as ir
+
+    context = ir.Context()
+    context.enable_multithreading(False)
+    # Foreign ops in functions that the entry does not reach must not matter; those it does reach are reported later.
+    context.allow_unregistered_dialects = True
+    return context
+
+
+def parse_file(path: str | Path) -> Any:
+    """Parse and verify the module in a file, MLIR text or bytecode.
+
+    Returns an `mlir.ir.Module` in the shared context. Raises InputError (no such file, not text), CompileError with MLIR's
+    diagnostics.
+    """
+    import mlir.ir as ir
+
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the module: {error.strerror or error}") from error
+    if not data.startswith(_BYTECODE):
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            column = error.start - data.rfind(b"\n", 0, error.start)
+            raise InputError(f"{path}:{line}:{column}: error: the file is not UTF-8 text") from error
+    return _parsed(lambda: ir.Module.parseFile(str(path)), str(path))
+
+
+def parse_text(source: str | bytes) -> Any:
+    """Parse and verify a module given as MLIR text or bytecode.
+
+    Returns an `mlir.ir.Module` in the shared context. Raises CompileError with MLIR's diagnostics, in which the file is `-`.
+    """
+    import mlir.ir as ir
+
+    return _parsed(lambda: ir.Module.parse(source), "-")
+
+
+def _parsed(parse: Callable[[], Any], name: str) -> Any:
+    import mlir.ir as ir
+
+    context = shared_context()
+    with LOCK, context, diagnostics.capture(context) as sink:
+        try:
+            return parse()
+        except (ir.MLIRError, ValueError) as error:
+            lines = tuple(str(d) for d in sink.diagnostics if d.severity == diagnostics.ERROR)
+            if not lines:
+                lines = (f"{name}: error: {str(error).strip() or 'the module cannot be parsed'}",)
+            raise CompileError("\n".join(lines), lines) from error

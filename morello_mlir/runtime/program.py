@@ -1,0 +1,152 @@
+"""A compiled entry function for one set of shapes, ready to be called."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any
+
+import numpy as np
+
+from morello_mlir.errors import InputError, MorelloError
+
+from . import jit
+from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots
+from .build import Build
+from .cache import ObjectCache
+from .elements import as_result_dtype
+from .results import Collector, scalar
+from .signature import Parameter, Signature
+from .wrapper import OBJECTS_ENTRY, PACKET_ENTRY, parameter_slots, result_slots
+
+
+class AssertionFailed(MorelloError):
+    """A run-time assertion of the program (`cf.assert`) does not hold. `str(e)` is its message."""
+
+
+class Program:
+    """Machine code and how to call it.
+
+    build: what it was made from. options: how LLVM compiled it.
+    Calling is safe from several threads; the interpreter lock is released while the code runs.
+    """
+
+    def __init__(self, build: Build, options: jit.Options, cache: ObjectCache | None):
+        started = time.perf_counter()
+        exports = (PACKET_ENTRY, OBJECTS_ENTRY) if build.objects else (PACKET_ENTRY,)
+        self.build = build
+        self.options = options
+        self.signature: Signature = build.signature
+        self._library = jit.load(build.ir, exports, options, cache)
+        self.llvm_seconds = time.perf_counter() - started
+        addresses = self._library.addresses
+        self._enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[PACKET_ENTRY])
+        self._inputs = self.signature.inputs
+        self._outputs = tuple(p for p in self.signature.parameters if p.result is not None)
+        self._packet = ctypes.c_int64 * max(build.layout.size, 1)
+        self._fast = self._make_fast(addresses[OBJECTS_ENTRY]) if build.objects else None
+
+    @property
+    def from_cache(self) -> bool:
+        """Whether the machine code came from the object cache."""
+        return self._library.from_cache
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        """Run. Returns None, an array or scalar, or a tuple of them.
+
+        Raises InputError for arguments that do not fit, AssertionFailed.
+        """
+        if self._fast is not None:
+            done, value = self._fast(args)
+            if done:
+                return value
+        return self._call(args)
+
+    # ---- the fast path: contiguous numpy arrays of the right type ------------------------------------------------
+
+    def _make_fast(self, address: int) -> Any:
+        inputs, outputs = self._inputs, self._outputs
+        count = len(inputs)
+        checks = tuple((p.element.dtype, p.shape) for p in inputs)
+        made = tuple((p.shape, p.element.dtype) for p in outputs)
+        # c_ssize_t and not c_void_p: the addresses of objects are plain integers here.
+        enter = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * (count + len(outputs)))(address)
+        ndarray, empty = np.ndarray, np.empty
+        single = len(made) == 1
+
+        def fast(args: tuple[Any, ...]) -> tuple[bool, Any]:
+            if len(args) != count:
+                return False, None
+            for array, (dtype, shape) in zip(args, checks):  # noqa: B905 - the lengths are known to agree
+                if type(array) is not ndarray or array.shape != shape or not array.flags.carray:
+                    return False, None
+                if array.dtype is not dtype and array.dtype != dtype:
+                    return False, None
+            if single:
+                result = empty(*made[0])
+                enter(*map(id, args), id(result))
+                return True, result
+            results = tuple(empty(shape, dtype) for shape, dtype in made)
+            enter(*map(id, args), *map(id, results))
+            return True, results or None
+
+        return fast
+
+    # ---- the general path ----------------------------------------------------------------------------------------
+
+    def _call(self, args: tuple[Any, ...]) -> Any:
+        if len(args) != len(self._inputs):
+            raise InputError(
+                f"@{self.signature.name}: expected {len(self._inputs)} arguments, got {len(args)}"
+            )
+        slots: list[int] = []
+        memories: list[Memory] = []
+        for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
+            self._add(value, parameter, f"argument {position}", slots, memories)
+        outputs: list[np.ndarray] = []
+        for parameter in self._outputs:
+            shape = tuple(size or 0 for size in parameter.shape or ())
+            outputs.append(np.empty(shape, parameter.element.dtype))
+            slots += array_slots(Memory(outputs[-1], None), parameter)
+        packet = self._packet(*slots)
+        self._enter(ctypes.addressof(packet))
+        # Also after a failed assertion: what was written until then is in the caller's memory, copied or not.
+        for memory in memories:
+            memory.write_back()
+        self._raise_on_assertion(packet)
+        return self._results(packet, memories, outputs)
+
+    def _add(self, value: Any, parameter: Parameter, where: str, slots: list[int], memories: list[Memory]) -> None:
+        where = f"@{self.signature.name}: {where}"
+        if parameter.shape is None:
+            slots += scalar_slots(value, parameter.element, where)
+            return
+        array = as_array(value, where)
+        check_array(array, parameter, where)
+        memory = memory_for(array, parameter, where)
+        memories.append(memory)
+        slots += array_slots(memory, parameter)
+
+    def _raise_on_assertion(self, packet: Any) -> None:
+        at = self.build.layout.status
+        if at is not None and packet[at]:
+            message = self.build.assertions[packet[at] - 1]
+            raise AssertionFailed(f"@{self.signature.name}: assertion failed: {message}")
+
+    def _results(self, packet: Any, memories: list[Memory], outputs: list[np.ndarray]) -> Any:
+        found: dict[int, Any] = {
+            p.result: array for p, array in zip(self._outputs, outputs, strict=True) if p.result is not None
+        }
+        collector = Collector(memories)
+        for result, at in zip(self.signature.results, self.build.layout.results, strict=True):
+            slots = packet[at : at + result_slots(result)]
+            found[result.number] = (
+                scalar(slots, result.element) if result.shape is None else collector.array(slots, result)
+            )
+        ordered = tuple(found[number] for number in sorted(found))
+        if not ordered:
+            return None
+        return ordered[0] if len(ordered) == 1 else ordered
+
+
+__all__ = ["AssertionFailed", "Program", "as_result_dtype", "parameter_slots"]
