@@ -12,7 +12,8 @@ config.name = "morello-mlir"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs"]
-config.test_source_root = str(Path(__file__).parent / "test" / "lit")
+# The folder of this file: lit looks for the tests it is given from here.
+config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = os.environ.get("MORELLO_LIT_OUTPUT", str(Path(__file__).parent / "build" / "lit"))
 
 # `mlir` and `llvm` are namespace packages: they have a path and no file.
@@ -34,7 +35,7 @@ for name, folder in (
 ):
     config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./=:-])", str(folder / name)))
 config.substitutions.append(("%python", sys.executable))
-config.substitutions.append(("%inputs", str(Path(config.test_source_root) / "Inputs")))
+config.substitutions.append(("%inputs", str(Path(config.test_source_root) / "test" / "lit" / "Inputs")))
 
 # Search results of earlier runs, and the user's settings, must not decide what a test sees.
 config.environment["MORELLO_MEMO"] = "off"
@@ -44,4 +45,4 @@ for name in ("MORELLO_TARGET", "MORELLO_NUM_THREADS", "PYTHONPATH"):
     config.environment.pop(name, None)
 config.environment["OMP_NUM_THREADS"] = config.environment["OPENBLAS_NUM_THREADS"] = "1"
 
-lit_config.maxIndividualTestTime = 120
+config.maxIndividualTestTime = 120

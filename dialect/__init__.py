@@ -5,14 +5,16 @@ Importing this loads no MLIR; using it does. `load` a context before parsing a m
 
 from __future__ import annotations
 
-from .spec_op import OP_NAME, SpecOp, build_spec_op, load, spec_ops
-from .verify import problems, verify_spec_op, verify_specs
+from .spec_op import OP_NAME, SpecOp, build_spec_op, load, loaded, spec_ops
+from .verify import bundle_size, problems, verify_spec_op, verify_specs
 
 __all__ = [
     "OP_NAME",
     "SpecOp",
     "build_spec_op",
+    "bundle_size",
     "load",
+    "loaded",
     "problems",
     "spec_ops",
     "verify_spec_op",

@@ -6,9 +6,9 @@
       limits = {VRF = 16 : i64}, schedule = ["..."], cost = 123 : i64, source = "search"
     } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
 
-`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see Spec).
-`limits` (memory to amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes from) are
-optional.
+`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see
+Spec). `limits` (memory to amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes
+from) are optional.
 """
 
 from __future__ import annotations
@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 OP_NAME = "morello.spec"
 
 
+def loaded(context: Any) -> bool:
+    """Whether an `mlir.ir.Context` knows the dialect."""
+    return bool(context.is_registered_operation(OP_NAME))
+
+
 def load(context: Any) -> None:
     """Make the dialect known to an `mlir.ir.Context`; a second time does nothing.
 
     Do it before parsing: MLIR does not survive the registration of an op that it has already seen as an unknown one.
     """
     # Loading a dialect twice would abort the process.
-    if context.is_registered_operation(OP_NAME):
+    if loaded(context):
         return
     from mlir import ir
     from mlir.dialects import irdl

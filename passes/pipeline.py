@@ -66,8 +66,7 @@ class Pipeline:
         """
         self.anchor = anchor
         self._implicit = implicit_nesting
-        self.elements = self._expand(elements, anchor, 0)
-        self._steps = self._plan(self.elements, anchor)
+        self._steps = self._plan(self._expand(elements, anchor, 0), anchor)
 
     @classmethod
     def parse(cls, text: str, anchor: str = MODULE) -> Pipeline:
@@ -76,6 +75,11 @@ class Pipeline:
         if len(elements) == 1 and elements[0].is_nest and elements[0].name == anchor:
             return cls(elements[0].children or (), anchor)
         return cls(elements, anchor)
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """What runs on the anchor, with pipelines expanded and implied nests made explicit."""
+        return _elements(self._steps)
 
     def __str__(self) -> str:
         return f"{self.anchor}({to_text(self.elements)})"
@@ -89,8 +93,12 @@ class Pipeline:
         out: list[Element] = []
         for element in elements:
             if element.children is not None:
+                if "." not in element.name and element.name != "any":
+                    raise pipeline_error(f"'{element.name}' is not the name of an op to nest passes on", element.offset)
                 children = self._expand(element.children, element.name, depth)
-                out.append(Element(element.name, None, children, element.offset))
+                # An empty nest does nothing, and upstream does not accept it.
+                if children:
+                    out.append(Element(element.name, None, children, element.offset))
                 continue
             item = _at_offset(element, registry.lookup, element.name) if registry.known(element.name) else None
             if not isinstance(item, registry.NamedPipeline):
@@ -194,6 +202,8 @@ class Pipeline:
         operation = op.operation
         if operation.name != self.anchor:
             raise PipelineError(f"the pipeline runs on '{self.anchor}', not on '{operation.name}'")
+        if any(not isinstance(step, _Native) for step in self._steps):
+            _load_dialect(operation)
         with operation.context, diagnostics.capture(operation.context) as sink:
             _Runner(sink, verify, instruments).run(self._steps, operation)
         return tuple(sink.diagnostics)
@@ -313,6 +323,18 @@ def run_pipeline(op: Any, text: str, *, verify: bool = True) -> tuple[Diagnostic
     return Pipeline.parse(text, op.operation.name).run(op, verify=verify)
 
 
+def _elements(steps: tuple[_Step, ...]) -> tuple[Element, ...]:
+    out: list[Element] = []
+    for step in steps:
+        if isinstance(step, _Native):
+            out += step.elements
+        elif isinstance(step, _Ours):
+            out.append(step.element)
+        else:
+            out.append(Element(step.element.name, None, _elements(step.steps), step.element.offset))
+    return tuple(out)
+
+
 def _has_ours(element: Element) -> bool:
     if element.children is not None:
         return any(_has_ours(c) for c in element.children)
@@ -363,6 +385,17 @@ def _checking_context() -> Any:
     context = ir.Context()
     context.enable_multithreading(False)
     return context
+
+
+def _load_dialect(op: Any) -> None:
+    """Make the morello dialect known before passes of ours build its ops. Raises PipelineError where it is too late."""
+    from morello_mlir import dialect
+
+    if dialect.loaded(op.context):
+        return
+    if next(dialect.spec_ops(op), None) is not None:
+        raise PipelineError("the module was parsed before the morello dialect was loaded (morello_mlir.dialect.load)")
+    dialect.load(op.context)
 
 
 def _mlir_error() -> type[Exception]:

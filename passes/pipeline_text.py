@@ -63,7 +63,7 @@ def _parse_list(text: str, start: int, opener: int | None) -> tuple[tuple[Elemen
     """Elements up to the `)` that closes `opener`, or to the end. Returns them and the offset of what ended them."""
     elements: list[Element] = []
     i = _skip_space(text, start)
-    if opener is None and i == len(text):
+    if (opener is None and i == len(text)) or (opener is not None and text[i : i + 1] == ")"):
         return (), i
     while True:
         element, i = _parse_element(text, i)

@@ -1,0 +1,539 @@
+// One rejection for every rule of the verifier; the message names the attribute, operand or result at fault.
+// RUN: morello-opt %s --split-input-file --verify-diagnostics
+
+func.func @missing_function(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute "function" is expected but not provided}}
+  "morello.spec"(%a, %b, %c) {
+    dims = array<i64: 1, 4, 8, 16>, operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"],
+    serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @missing_dims(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute "dims" is expected but not provided}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"],
+    serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @missing_operands(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute "operands" is expected but not provided}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @function_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'function': expected a string, not 3}}
+  "morello.spec"(%a, %b, %c) {
+    function = 3, dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @function_unknown(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'function': unknown function 'Matmull' (have Matmul, MatmulAccum}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmull", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dims_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'dims': expected array<i64: ...>, not [1, 4, 8, 16]}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = [1, 4, 8, 16],
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dims_width(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'dims': expected array<i64: ...>, not array<i32}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i32: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dims_count(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'dims': Matmul has 4 dims [b, m, k, n], not 3}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dims_negative(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'dims': negative size in [1, -4, 8, 16]}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, -4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands': expected an array of strings, not "(f32, GL, row_major)"}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = "(f32, GL, row_major)", serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_element_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands': expected a string, not 1}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", 1, "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_count(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands': Matmul has 3 operands, not 2}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_dtype(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands', element 1 (rhs): unknown dtype 'f33'}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f33, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_memory(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands', element 2 (out): unknown memory 'L9'}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, L9, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @operands_layout(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'operands', element 0 (lhs): layout '[b, m, q]': unknown dimension 'q'}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, [b, m, q])", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @serial_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'serial': expected a unit attribute, not true}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial = true
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @far_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'far': expected a unit attribute, not 1}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], far = 1
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @limits_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'limits': expected a dictionary, not 16}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limits = 16
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @limits_amount_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'limits.VRF': expected an integer, not "many"}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limits = {VRF = "many"}
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @limits_bool(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'limits.VRF': expected an integer, not true}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limits = {VRF = true}
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @limits_memory(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'limits': bad limit GL=16}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limits = {GL = 16}
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @limits_negative(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'limits': bad limit VRF=-1}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limits = {VRF = -1}
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @schedule_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'schedule': expected a string, not 3}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], schedule = 3
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @schedule_line_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'schedule': expected a string, not 4}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], schedule = ["x", 4]
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @cost_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'cost': expected an integer, not 1.0}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], cost = 1.0
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @cost_negative(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'cost': -1 is negative}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], cost = -1
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @source_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'source': expected a string, not 1}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], source = 1
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @source_unknown(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'source': 'guess' is none of search, memo, shipped, manual}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], source = "guess"
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @unknown_attribute(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{unknown attribute 'limts'}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], limts = {VRF = 16}
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @element_type(%a: memref<4x8xf32>, %b: memref<8x16xf64>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 1 (rhs): the element type f64 is not that of f32}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf64>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @not_a_memref(%a: tensor<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): expected a memref, since it is in GL, not tensor<4x8xf32>}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (tensor<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dynamic_size(%a: memref<?x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): memref<?x8xf32> does not have static sizes}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<?x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dynamic_stride(%a: memref<4x8xf32, strided<[?, 1]>>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): memref<4x8xf32, strided<[?, 1]>> does not have static strides}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32, strided<[?, 1]>>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @no_strides(%a: memref<4x8xf32, affine_map<(d0, d1) -> (d0 floordiv 2, d1)>>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): memref<4x8xf32, affine_map<(d0, d1) -> (d0 floordiv 2, d1)>> is not a strided memref}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32, affine_map<(d0, d1) -> (d0 floordiv 2, d1)>>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @sizes(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x15xf32>) {
+  // expected-error @+1 {{operand 2 (out): the sizes of memref<4x15xf32> are neither [1, 4, 16] nor those of the layout, [4, 16]}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x15xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @strides_order(%a: memref<4x8xf32>, %b: memref<8x16xf32, strided<[1, 8]>>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 1 (rhs): the strides of memref<8x16xf32, strided<[1, 8]>> do not follow the layout row_major}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32, strided<[1, 8]>>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @strides_unit(%a: memref<4x8xf32, strided<[16, 2]>>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): the strides of memref<4x8xf32, strided<[16, 2]>> do not follow the layout row_major}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32, strided<[16, 2]>>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @too_few(%a: memref<4x8xf32>, %b: memref<8x16xf32>) {
+  // expected-error @+1 {{operand 2 (out): missing}}
+  "morello.spec"(%a, %b) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @too_many(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operand 3: Matmul takes no more operands}}
+  "morello.spec"(%a, %b, %c, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @no_results(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{results: none expected, since out is in GL}}
+  %r:1 = "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> (vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @bundle_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{operands 2.. (out): expected 1-D vectors, since it is in VRF, not memref<4x16xf32>}}
+  %r:8 = "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @bundle_rank(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: vector<4x16xf32>) {
+  // expected-error @+1 {{operands 2.. (out): expected 1-D vectors, since it is in VRF, not vector<4x16xf32>}}
+  %r:1 = "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, vector<4x16xf32>) -> (vector<4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @bundle_element_type(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: vector<4xf64>) {
+  // expected-error @+1 {{operands 2.. (out): the element type f64 is not that of f32}}
+  %r:16 = "morello.spec"(%a, %b, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>) -> (vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>, vector<4xf64>)
+  return
+}
+
+// -----
+
+func.func @bundle_size(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: vector<8xf32>) {
+  // expected-error @+1 {{operands 2.. (out): expected 8 vectors vector<8xf32>, not 2}}
+  %r:8 = "morello.spec"(%a, %b, %c, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, vector<8xf32>, vector<8xf32>) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @bundle_missing(%a: memref<4x8xf32>, %b: memref<8x16xf32>) {
+  // expected-error @+1 {{operands 2.. (out): missing}}
+  %r:8 = "morello.spec"(%a, %b) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @result_size(%a: memref<4x8xf32>, %b: memref<8x16xf32>) {
+  // expected-error @+1 {{results (out): expected 8 vectors vector<8xf32>, not 1}}
+  %r:1 = "morello.spec"(%a, %b) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>) -> (vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @result_excess(%a: memref<4x8xf32>, %b: memref<8x16xf32>) {
+  // expected-error @+1 {{results (out): expected 8 vectors, not 9}}
+  %r:9 = "morello.spec"(%a, %b) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+  return
+}
+
+// -----
+
+func.func @result_missing(%a: memref<4x8xf32>, %b: memref<8x16xf32>) {
+  // expected-error @+1 {{results (out): missing}}
+  "morello.spec"(%a, %b) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @result_type(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: vector<8xf32>) {
+  // expected-error @+1 {{results (out): type vector<16xf32> differs from vector<8xf32>, the operand's}}
+  %r:4 = "morello.spec"(%a, %b, %c, %c, %c, %c, %c, %c, %c, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 8, 16>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, VRF, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+  return
+}
