@@ -58,6 +58,10 @@ class Action:
         """What its children can no longer use: registers or lines by memory."""
         return {}
 
+    def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
+        """Bytes moved by the action itself, by (from, to) memory."""
+        return {}
+
     def node(self, bodies: Sequence[Node]) -> Node:
         """The schedule node, given the children's."""
         raise NotImplementedError

@@ -131,6 +131,15 @@ class MoveAction(Action):
         cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride)
         return fixed(cycles * (2 if out else 1))
 
+    def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
+        source = key.operands[self.operand].memory
+        if self.memory == "VRF":
+            amount = self._vectors(key, dims, target) * target.vector_bytes
+        else:
+            amount = footprint(key, self.operand, dims, self.layout).lines * LINE
+        back = {(self.memory, source): amount} if self._is_output(key) else {}
+        return {(source, self.memory): amount, **back}
+
     def _registers_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """Loads and stores of the tile; a tail vector is masked, an output without unit stride goes by elements."""
         c, lanes = target.costs, target.lanes(key.dtype)

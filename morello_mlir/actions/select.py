@@ -10,7 +10,7 @@ import numpy as np
 
 from ..search.schedule import Kernel, Node
 from ..spec import FUNCTIONS
-from ..targets import Target, ceil_div, fixed
+from ..targets import LINE, Target, ceil_div, fixed
 from .base import Action, Condition
 from .move import line_cycles
 from .state import Dims, Footprint, TableKey, footprint, maximum
@@ -44,6 +44,11 @@ class KernelAction(Action):
             if width > 1:
                 out.append((dims[dim] <= width, _crosses(dim, dims[dim], width)))
         return out
+
+    def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
+        """Operands that are still in L2 come to L1 as the kernel reads them."""
+        inputs = [i for i in range(len(key.operands) - 1) if key.operands[i].memory == "L2"]
+        return {("L2", "L1"): sum(footprint(key, i, dims).lines * LINE for i in inputs)} if inputs else {}
 
     def node(self, bodies: Sequence[Node]) -> Node:
         return Kernel(self.name)
