@@ -1,0 +1,316 @@
+"""For tests of lowering: operands that lie in memory in any way, random legal schedules, compiling, and comparing."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import llvm as llvm_dialect
+from mlir.passmanager import PassManager
+
+from morello_mlir import dialect
+from morello_mlir.actions import action_of, check, check_tree, child_specs, explore, key_of
+from morello_mlir.dialect import build_spec_op
+from morello_mlir.errors import ScheduleError
+from morello_mlir.lowering import apply_all
+from morello_mlir.runtime import jit
+from morello_mlir.search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum, parse
+from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, stride_class
+from morello_mlir.targets import Target
+
+NUMPY = {"f32": np.float32, "f64": np.float64}
+OPERAND_DIMS = (("b", "m", "k"), ("b", "k", "n"), ("b", "m", "n"))
+GUARD = 64
+
+TO_LLVM = (
+    "builtin.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,canonicalize,cse,"
+    "convert-vector-to-llvm{enable-x86vector=true},convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
+    "convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},"
+    "convert-cf-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+)
+
+
+@lru_cache(maxsize=1)
+def context() -> Any:
+    made = ir.Context()
+    dialect.load(made)
+    return made
+
+
+# ---------------------------------------------------------------- operands
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How an operand lies in memory: which of its last two dims is the fast one, the distance between its elements, what
+    is left free after a row and after a matrix (elements), an offset, and whether all batches are one."""
+
+    fast: int = 2
+    gap: int = 1
+    row_pad: int = 0
+    matrix_pad: int = 0
+    offset: int = 0
+    one_batch: bool = False
+
+    def strides(self, sizes: Sequence[int]) -> tuple[int, int, int]:
+        slow = 3 - self.fast
+        strides = [0, 0, 0]
+        strides[self.fast] = self.gap
+        strides[slow] = sizes[self.fast] * self.gap + self.row_pad
+        strides[0] = 0 if self.one_batch else sizes[slow] * strides[slow] + self.matrix_pad
+        return (strides[0], strides[1], strides[2])
+
+    def length(self, sizes: Sequence[int]) -> int:
+        return self.offset + 1 + sum((n - 1) * st for n, st in zip(sizes, self.strides(sizes), strict=True))
+
+    def tensor_spec(self, dtype: str, sizes: Sequence[int]) -> TensorSpec:
+        layout = Layout.row_major(3) if self.fast == 2 else Layout.col_major(3)
+        row = self.strides(sizes)[3 - self.fast] * dtype_bytes(dtype)
+        return TensorSpec(dtype, "GL", layout, stride_class(row), self.gap == 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A goal, where its operands lie, and its schedule."""
+
+    dims: tuple[int, int, int, int]
+    dtype: str
+    storages: tuple[Storage, Storage, Storage]
+    accumulate: bool
+    schedule: Node
+
+    @property
+    def spec(self) -> Spec:
+        return make_spec(self.dims, self.dtype, self.storages, self.accumulate)
+
+    def shape(self, i: int) -> tuple[int, ...]:
+        return tuple(self.dims["bmkn".index(d)] for d in OPERAND_DIMS[i])
+
+
+def make_spec(dims: Sequence[int], dtype: str, storages: Sequence[Storage], accumulate: bool) -> Spec:
+    shapes = [tuple(dims["bmkn".index(d)] for d in names) for names in OPERAND_DIMS]
+    tensors = tuple(s.tensor_spec(dtype, shape) for s, shape in zip(storages, shapes, strict=True))
+    return Spec("MatmulAccum" if accumulate else "Matmul", tuple(dims), tensors).canonical()
+
+
+# ---------------------------------------------------------------- compiling
+
+
+def module_of(cases: Sequence[Case]) -> tuple[Any, list[Any]]:
+    """A module with a function `case<i>` for each case, with a `morello.spec` in it; and these ops."""
+    texts = []
+    for number, case in enumerate(cases):
+        args, casts = [], []
+        for i, storage in enumerate(case.storages):
+            shape, strides = case.shape(i), storage.strides(case.shape(i))
+            args.append(f"%a{i}: memref<{storage.length(shape)}x{case.dtype}>")
+            sizes, strided = ", ".join(map(str, shape)), ", ".join(map(str, strides))
+            kind = f"memref<{'x'.join(map(str, shape))}x{case.dtype}, strided<[{strided}], offset: {storage.offset}>>"
+            casts.append(
+                f"%v{i} = memref.reinterpret_cast %a{i} to offset: [{storage.offset}], sizes: [{sizes}], "
+                f"strides: [{strided}] : memref<{storage.length(shape)}x{case.dtype}> to {kind}"
+            )
+        body = "\n".join([*casts, f'"test.here"(%v0, %v1, %v2) : ({", ".join(_types(case))}) -> ()', "return"])
+        texts.append(f"func.func @case{number}({', '.join(args)}) {{\n{body}\n}}")
+    context().allow_unregistered_dialects = True
+    module = ir.Module.parse("\n".join(texts), context())
+    ops = []
+    for function, case in zip(list(module.body.operations), cases, strict=True):
+        marker = next(o for o in function.operation.regions[0].blocks[0].operations if o.operation.name == "test.here")
+        with ir.Location.unknown(context()):
+            made = build_spec_op(case.spec, list(marker.operands), insertion_point=ir.InsertionPoint(marker))
+        marker.operation.erase()
+        ops.append(made)
+    return module, ops
+
+
+def _types(case: Case) -> list[str]:
+    out = []
+    for i, storage in enumerate(case.storages):
+        shape, strides = case.shape(i), ", ".join(map(str, storage.strides(case.shape(i))))
+        out.append(f"memref<{'x'.join(map(str, shape))}x{case.dtype}, strided<[{strides}], offset: {storage.offset}>>")
+    return out
+
+
+def compile_module(module: Any, names: Sequence[str], level: int = 1) -> jit.Library:
+    """Compiles and links a module of functions on bare pointers."""
+    with context(), ir.Location.unknown():
+        PassManager.parse(TO_LLVM).run(module.operation)
+    text = llvm_dialect.translate_module_to_llvmir(module.operation)
+    return jit.load(text, tuple(names), jit.Options(vectorize=False, level=level), None)
+
+
+def compile_cases(
+    cases: Sequence[Case], target: Target, stops: Sequence[int | str | None] = (None,), level: int = 1
+) -> jit.Library:
+    """Applies the schedules of `cases` (in steps, where `stops` says so) and compiles."""
+    module, ops = module_of(cases)
+    jobs = [(op, case.schedule) for op, case in zip(ops, cases, strict=True)]
+    for i, stop in enumerate(stops):
+        if i:
+            jobs = [(op, parse(op.schedule_text)) for op in dialect.spec_ops(module.operation)]
+        apply_all(jobs, target, stop)
+        assert module.operation.verify()
+        assert dialect.verify_specs(module.operation)
+    assert not list(dialect.spec_ops(module.operation))
+    return compile_module(module, [f"case{i}" for i in range(len(cases))], level)
+
+
+# ---------------------------------------------------------------- running and comparing
+
+
+def run_case(address: int, case: Case, rng: np.random.Generator, special: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Runs a compiled case on random operands: (what it computed, what it should have). Checks that no element outside of
+    the output changed. `special`: NaN and infinities among the inputs."""
+    dtype = NUMPY[case.dtype]
+    views, buffers = [], []
+    for i, storage in enumerate(case.storages):
+        shape = case.shape(i)
+        # What lies between and around the elements is NaN in the inputs: reading it would show.
+        fill = np.nan if i < 2 else 77.0
+        buffer = np.full(storage.length(shape) + 2 * GUARD, fill, dtype)
+        start = GUARD + storage.offset
+        strides = tuple(st * buffer.itemsize for st in storage.strides(shape))
+        view = np.lib.stride_tricks.as_strided(buffer[start:], shape, strides)
+        if i < 2 or case.accumulate:
+            view[...] = rng.standard_normal(shape)
+        else:
+            view[...] = np.nan
+        if special and i < 2:
+            for value in (np.nan, np.inf, -np.inf):
+                view[tuple(rng.integers(0, n) for n in shape)] = value
+        views.append(view)
+        buffers.append(buffer)
+    lhs, rhs, out = views
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = lhs.astype(np.float64) @ rhs.astype(np.float64)
+        if case.accumulate:
+            want = want + out
+    untouched = buffers[2].copy()
+    pointers = [b.ctypes.data + GUARD * b.itemsize for b in buffers]
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)(*pointers)
+    got = np.array(out)
+    start = GUARD + case.storages[2].offset
+    mine = np.lib.stride_tricks.as_strided(untouched[start:], out.shape, out.strides)
+    mine[...] = out
+    np.testing.assert_array_equal(buffers[2], untouched, err_msg="memory next to the output changed")
+    return got, want
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, depth: int) -> None:
+    """Equal up to rounding; NaN and infinities in the same places."""
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(got[~finite], want[~finite].astype(got.dtype))
+    tolerance = 4 * np.finfo(got.dtype).eps * (depth + 4)
+    np.testing.assert_allclose(got[finite], want[finite], rtol=tolerance, atol=8 * tolerance)
+
+
+# ---------------------------------------------------------------- schedules
+
+
+class DeadEnd(Exception):
+    """No legal step leads on from here (the output is in registers, say, and no kernel takes the operands)."""
+
+
+def random_schedule(spec: Spec, target: Target, rng: random.Random, budget: int = 10) -> Node:
+    """A legal schedule for `spec`, chosen at random: any action that the rules allow, tile sizes from everywhere."""
+    for left in (budget, budget // 2, 0):
+        try:
+            tree = _random_node(spec, target, rng, left)
+        except DeadEnd:
+            continue
+        check_tree(spec, tree, target)
+        return tree
+    raise AssertionError(f"no schedule found for {spec}")
+
+
+def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:
+    if not spec.info.accumulates:
+        ((_, accumulating),) = child_specs(spec, ToAccum(Hole()), target)
+        return ToAccum(_random_node(accumulating, target, rng, budget))
+    options = _options(spec, target)
+    kernels = [n for n in options if isinstance(n, Kernel)]
+    vector_kernels = [n for n in kernels if n.name != "scalar"]
+    if kernels and (budget <= 0 or rng.random() < 0.5 or spec.operands[2].memory == "VRF"):
+        return rng.choice(vector_kernels or kernels)
+    moves = [n for n in options if isinstance(n, Move)]
+    tiles = _random_tiles(spec, target, rng)
+    if budget <= 0:
+        picks = _forced(spec, target, moves)
+    else:
+        some = [moves, tiles] if rng.random() < 0.6 else [tiles, moves]
+        picks = [n for group in some for n in rng.sample(group, len(group))]
+    for pick in picks[:3]:
+        try:
+            return _with_bodies(pick, spec, target, rng, budget)
+        except DeadEnd:
+            continue
+    raise DeadEnd
+
+
+def _with_bodies(pick: Node, spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:
+    below = [s for _, s in child_specs(spec, _probe(pick, spec), target)]
+    bodies = [_random_node(s, target, rng, budget - 1 - (i > 0)) for i, s in enumerate(below)]
+    if isinstance(pick, Move):
+        return Move(pick.operand, pick.memory, pick.layout, bodies[0])
+    return type(pick)(pick.dim, pick.size, bodies[0], bodies[1] if len(bodies) > 1 else None)
+
+
+def _probe(node: Node, spec: Spec) -> Node:
+    """The step with a remainder where it needs one, so that its children can be asked for."""
+    if isinstance(node, (Tile, Split)):
+        return type(node)(node.dim, node.size, Hole(), Hole() if spec.size(node.dim) % node.size else None)
+    return node
+
+
+def _legal(node: Node, spec: Spec, target: Target) -> bool:
+    try:
+        check(action_of(node, spec), spec, target)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _options(spec: Spec, target: Target) -> list[Node]:
+    """Legal kernels and moves; panel widths beyond those that the target tries are legal too."""
+    key = key_of(spec, target)
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    nodes = [a.node([Hole()]) for a in explore(key, dims, target)]
+    lanes = target.lanes(key.dtype)
+    for width in (1, 5, 6, 12, lanes, lanes + 3):
+        nodes.append(Move("lhs", "L2", f"[b, m/{width}, k, m%{width}]", Hole()))
+        nodes.append(Move("rhs", "L2", f"[b, n/{width}, k, n%{width}]", Hole()))
+    return [n for n in nodes if isinstance(n, (Kernel, Move)) and _legal(n, spec, target)]
+
+
+def _random_tiles(spec: Spec, target: Target, rng: random.Random) -> list[Node]:
+    key = key_of(spec, target)
+    out = []
+    for dim in ("b", "m", "k", "n"):
+        width = key.pack_width(dim)
+        if spec.size(dim) <= width:
+            continue
+        size = 1 if dim == "b" else rng.randint(1, max(1, (spec.size(dim) - 1) // width)) * width
+        node = (Split if dim == "k" else Tile)(dim, size, Hole(), None)
+        if _legal(node, spec, target):
+            out.append(node)
+    return out
+
+
+def _forced(spec: Spec, target: Target, moves: list[Node]) -> list[Node]:
+    """Steps towards a kernel, best first: batches to one, tiles to panels, operands inwards."""
+    key = key_of(spec, target)
+    for dim in ("b", "m", "n"):
+        width = key.pack_width(dim)
+        if spec.size(dim) > width and (dim == "b" or width > 1):
+            tile = Tile(dim, width, Hole(), None)
+            return [tile] if _legal(tile, spec, target) else []
+    plain = [n for n in moves if n.layout is None and n.memory != "VRF"]
+    return sorted(plain, key=lambda n: n.memory != "L2")
