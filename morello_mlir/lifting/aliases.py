@@ -63,6 +63,8 @@ class Aliases:
         """Whether two memref values may share an element. False is certain (under the assumption above)."""
         if not _share(self.roots(a), self.roots(b)):
             return False
+        if _is_newer(a, b) or _is_newer(b, a):
+            return False
         return not _provably_disjoint(a, b)
 
     def roots(self, value: Any) -> frozenset[Any]:
@@ -183,6 +185,28 @@ def _origin(value: Any) -> Any:
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
         value = value.owner.operation.operands[0]
     return value
+
+
+def _is_newer(a: Any, b: Any) -> bool:
+    """Whether `a` is a view of a buffer that was allocated after `b` existed. (The buffer may have the same root as `b`
+    all the same: that of an earlier run of the same allocation.)"""
+    allocated, older = _origin(a), _origin(b)
+    if isinstance(allocated.owner, ir.Block) or allocated.owner.operation.name not in _FRESH or allocated == older:
+        return False
+    alloc = allocated.owner.operation
+    if isinstance(older.owner, ir.Block):
+        return _ancestor_in(older.owner, alloc) is not None
+    definition = older.owner.operation
+    ancestor = _ancestor_in(definition.block, alloc)
+    return ancestor is not None and definition != ancestor and bool(definition.is_before_in_block(ancestor))
+
+
+def _ancestor_in(block: Any, op: Any) -> Any:
+    """`op`, or the op around it, that is directly in `block`; None where there is none."""
+    while op is not None and op.block != block:
+        parent = op.parent
+        op = None if parent is None or parent.operation.name in ("func.func", "builtin.module") else parent.operation
+    return op
 
 
 def _provably_disjoint(a: Any, b: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlir import ir
@@ -40,7 +41,7 @@ def is_multiply_add_of_other_types(block: Any) -> bool:
     return _matches(block, _ANY, casts=_CASTS)
 
 
-def _matches(block: Any, names: dict[str, tuple[str, ...]], casts: tuple[str, ...]) -> bool:
+def _matches(block: Any, names: Mapping[str, tuple[str, ...]], casts: tuple[str, ...]) -> bool:
     if len(block.arguments) != 3:
         return False
     a, b, acc = block.arguments
@@ -62,7 +63,7 @@ def _matches(block: Any, names: dict[str, tuple[str, ...]], casts: tuple[str, ..
     return len(set(used)) + 1 == len(list(block.operations))
 
 
-def _terms(value: Any, acc: Any, names: dict[str, tuple[str, ...]], used: list[Any], origin: Any) -> Any:
+def _terms(value: Any, acc: Any, names: Mapping[str, tuple[str, ...]], used: list[Any], origin: Any) -> Any:
     """The two factors where `value` is acc + product, else None; appends the ops it is made of to `used`."""
     if (fma := _owner(value, names["fma"])) is not None:
         used.append(fma)

@@ -17,7 +17,7 @@ from .views import View, view_of
 DTYPES = ("f32", "f64")
 
 _NAMES = ("the first input", "the second input", "the output")
-_ROLE = {
+_ROLE: dict[tuple[bool, ...], str] = {
     (True, True, True): "b",
     (True, False, True): "m",
     (False, True, True): "n",
@@ -74,7 +74,7 @@ def recognise(op: Any) -> Contraction:
         raise NotLifted("it is not a contraction")
     inputs, outputs = operands_of(op)
     if len(inputs) != 2 or len(outputs) != 1:
-        raise NotLifted(f"not a contraction: {len(inputs)} input(s) and {len(outputs)} output(s)")
+        raise NotLifted(f"not a contraction: it has {_count(inputs, 'input')} and {_count(outputs, 'output')}")
     _check_body(op)
     values = (*inputs, *outputs)
     maps = [_dims_of(m, what) for m, what in zip(indexing_maps(op), _NAMES, strict=True)]
@@ -85,6 +85,10 @@ def recognise(op: Any) -> Contraction:
         raise NotLifted(f"elements of the output overlap ({values[2].type})")
     loops = _loops(op, maps, views)
     return Contraction(views[0].dtype, loops, values, views)  # type: ignore[arg-type]
+
+
+def _count(values: list[Any], noun: str) -> str:
+    return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"
 
 
 def _check_body(op: Any) -> None:
@@ -126,7 +130,7 @@ def _loops(op: Any, maps: list[list[int | None]], views: tuple[View, ...]) -> tu
         size = next((v.sizes[i] for v, i in zip(views, at, strict=True) if i is not None), 1)
         strides = tuple(None if i is None else v.strides[i] for v, i in zip(views, at, strict=True))
         present = tuple(s is not None for s in strides)
-        role = _ROLE.get(present)  # type: ignore[call-overload]
+        role = _ROLE.get(present)
         if size == 1 and role is None:
             continue  # a loop of one trip does nothing, wherever it occurs
         if role is None:

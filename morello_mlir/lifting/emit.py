@@ -80,27 +80,22 @@ def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...]) -> None:
 
 def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
     """The loops around the Spec, then the Spec on the views of one iteration. offsets: None is zero."""
-    bounds = {n: _constant(n) for n in sorted({0, 1, *(o.size for o in plan.outer)})} if plan.outer else {}
+    needed = {0, 1, *(o.size for o in plan.outer), *(s for o in plan.outer for s in o.strides)} if plan.outer else set()
+    constants = {n: arith.constant(ir.IndexType.get(), n) for n in sorted(needed)}
     with ExitStack() as nest:
         for outer in plan.outer:
-            loop = scf.ForOp(bounds[0], bounds[outer.size], bounds[1])
+            loop = scf.ForOp(constants[0], constants[outer.size], constants[1])
             with ir.InsertionPoint(loop.body):
                 scf.YieldOp([])
             nest.enter_context(ir.InsertionPoint.at_block_terminator(loop.body))
-            offsets = [_advance(o, loop.induction_variable, s) for o, s in zip(offsets, outer.strides, strict=True)]
+            for i, stride in enumerate(outer.strides):
+                if stride == 0:
+                    continue
+                step = loop.induction_variable
+                if stride != 1:
+                    step = arith.muli(step, constants[stride])
+                offsets[i] = step if offsets[i] is None else arith.addi(offsets[i], step)
         _build_spec(plan, bases, offsets)
-
-
-def _advance(offset: Any, position: Any, stride: int) -> Any:
-    """`offset + position * stride`; None stands for zero."""
-    if stride == 0:
-        return offset
-    step = position if stride == 1 else arith.muli(position, _constant(stride))
-    return step if offset is None else arith.addi(offset, step)
-
-
-def _constant(value: int) -> Any:
-    return arith.constant(ir.IndexType.get(), value)
 
 
 def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:

@@ -20,8 +20,8 @@ ROLES = ("b", "m", "k", "n")
 PRESENT = {"b": (True, True, True), "m": (True, False, True), "n": (False, True, True), "k": (True, True, False)}
 LHS, RHS, OUT = 0, 1, 2
 
-#: A unit stride is worth this factor of extent when one of several loops must be chosen: about a vector's lanes.
-_UNIT_STRIDE_BONUS = 8
+#: Runs of consecutive elements are worth more the longer they are, up to a cache line of them.
+_RUN = 16
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,19 @@ def make_plan(loops: Sequence[Loop], dtype: str, accumulate: bool) -> Plan:
     operands = []
     specs = []
     for i, (_, dims) in enumerate(function.operands):
-        operand, spec = _operand(i, sources[i], [chosen.get(d) for d in dims], dtype)
+        operand, tensor = _operand(i, sources[i], [chosen.get(d) for d in dims], dtype)
         operands.append(operand)
-        specs.append(spec)
+        specs.append(tensor)
     sizes = tuple(chosen[role].size if role in chosen else 1 for role in ROLES)
     spec = Spec(function.name, sizes, tuple(specs)).canonical()
-    nest = tuple(OuterLoop(o.size, tuple(s or 0 for s in o.strides), o.role == "k") for o in outer)  # type: ignore[misc]
+    nest = tuple(OuterLoop(o.size, _zeros(o.strides), o.role == "k") for o in outer)
     return Plan(spec, (operands[0], operands[1], operands[2]), nest, reads and not accumulate)
+
+
+def _zeros(strides: tuple[int | None, int | None, int | None]) -> tuple[int, int, int]:
+    """Strides with 0 where the operand does not have the loop."""
+    lhs, rhs, out = strides
+    return lhs or 0, rhs or 0, out or 0
 
 
 def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
@@ -140,8 +146,11 @@ def _is_slowest(loop: Loop, others: dict[str, Loop]) -> bool:
     )
 
 
-def _worth(loop: Loop) -> int:
-    return loop.size * (_UNIT_STRIDE_BONUS if loop.contiguous else 1)
+def _worth(loop: Loop) -> tuple[int, int]:
+    """What to prefer where one of several loops of a role becomes the Spec's: extent, but consecutive elements (they
+    fill vectors and cache lines) before an extent that steps over them; then short steps."""
+    run = min(loop.size, _RUN) if loop.contiguous else 1
+    return loop.size * run * run, -sum(s or 0 for s in loop.strides)
 
 
 #: Roles in the transposed problem: out^T = rhs^T lhs^T.
