@@ -106,7 +106,7 @@ class SpecOp:
     @property
     def spec(self) -> Spec:
         """The Spec that the attributes describe."""
-        from morello_mlir.spec import FUNCTIONS, Spec, TensorSpec
+        from morello_mlir.spec import FUNCTIONS, LIMITED, Spec, TensorSpec
 
         function, texts = self.function, self.operand_texts
         if function not in FUNCTIONS:
@@ -127,9 +127,11 @@ class SpecOp:
             )
         if any(size < 0 for size in self.dims):
             raise SpecError(f"attribute 'dims': negative size in {list(self.dims)}")
+        # A dictionary attribute is sorted by name; a Spec's limits have an order of their own.
         limits = self.limits
+        ordered = sorted(limits.items(), key=lambda item: LIMITED.index(item[0]) if item[0] in LIMITED else -1)
         try:
-            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(limits.items()), self.far)
+            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(ordered), self.far)
         except SpecError as error:
             # What has not been checked by now is the limits.
             raise SpecError(f"attribute 'limits': {error}" if limits else str(error)) from error

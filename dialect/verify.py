@@ -1,12 +1,12 @@
 """The verifier of `morello.spec`: its attributes make a Spec, and its operands and results are what that Spec says.
 
-A tensor in GL, L2 or L1 is one memref: static sizes, the element type of its dtype, and a shape that is either
+A tensor in GL, L2 or L1 is one memref of static sizes and strides, with the element type of its dtype. Its dims are
+those of the tensor in the function's order, and its strides fall in the order of the layout: a transposed operand is a
+memref like any other, with strides such as [1, 8]. Where the layout packs, the dims are the parts of the layout
+instead, from slowest to fastest (`[b, n/16, k, n%16]`). Dims of size one may be left out, or be more than the tensor
+has.
 
-* logical: the tensor's dims in the function's order, with strides that fall in the order of the layout; or
-* physical: the parts of the layout from slowest to fastest (`[k/16, n, k%16]`), with falling strides.
-
-Dims of size one may be left out, or be more than the tensor has. A tensor in VRF is a bundle of 1-D vectors, row by
-row: `bundle_size` of them.
+A tensor in VRF is a bundle of 1-D vectors, row by row: `bundle_size` of them.
 """
 
 from __future__ import annotations
@@ -162,36 +162,26 @@ def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> st
         return f"{kind} is not a strided memref"
     if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
         return f"{kind} does not have static strides"
-    pairs = [(size, stride) for size, stride in zip(memref.shape, strides, strict=True) if size != 1]
-    physical = _without_ones(tensor.layout.physical_shape(shape))
-    in_order = _in_layout_order(tensor, shape, pairs)
-    if [size for size, _ in pairs] == physical and _falls(pairs, tensor.unit):
-        return ""
-    if in_order is not None and _falls(in_order, tensor.unit):
-        return ""
-    if in_order is None and [size for size, _ in pairs] != physical:
-        return f"the sizes of {kind} are neither {list(shape)} nor those of the layout, {physical}"
-    return f"the strides of {kind} do not follow the layout {tensor.layout}"
+    # Every dim with its stride; those of size one say nothing.
+    dims = [(size, stride) for size, stride in zip(memref.shape, strides, strict=True) if size != 1]
+    expected = tensor.layout.physical_shape(shape) if tensor.layout.is_packed else shape
+    if [size for size, _ in dims] != [size for size in expected if size != 1]:
+        return f"the sizes of {kind} are not {list(expected)}"
+    if not tensor.layout.is_packed:
+        by_dim = dict(zip([d for d, size in enumerate(shape) if size != 1], dims, strict=True))
+        dims = [by_dim[dim] for dim, _ in tensor.layout.parts if dim in by_dim]
+    if not _falls(dims, tensor.unit):
+        return f"the strides of {kind} do not follow the layout {tensor.layout}"
+    return ""
 
 
-def _without_ones(sizes: tuple[int, ...]) -> list[int]:
-    return [s for s in sizes if s != 1]
+def _falls(dims: list[tuple[int, int]], unit: bool) -> bool:
+    """Whether the strides of (size, stride) pairs never grow towards the fast end, which has stride one if `unit`.
 
-
-def _in_layout_order(
-    tensor: TensorSpec, shape: tuple[int, ...], pairs: list[tuple[int, int]]
-) -> list[tuple[int, int]] | None:
-    """(size, stride) of a memref of the logical shape, slowest dim of the layout first; None: it has another shape."""
-    if tensor.layout.is_packed or [size for size, _ in pairs] != _without_ones(shape):
-        return None
-    by_dim = dict(zip([d for d, s in enumerate(shape) if s != 1], pairs, strict=True))
-    return [by_dim[dim] for dim, _ in tensor.layout.parts if dim in by_dim]
-
-
-def _falls(pairs: list[tuple[int, int]], unit: bool) -> bool:
-    """Whether strides never grow towards the fast end (of stride one if `unit`). Zero (a broadcast) fits anywhere."""
-    strides = [stride for _, stride in pairs]
-    if not strides or math.prod(size for size, _ in pairs) == 0:
+    A zero (a broadcast) fits anywhere, and where there are no elements there is nothing to hold.
+    """
+    strides = [stride for _, stride in dims]
+    if not strides or math.prod(size for size, _ in dims) == 0:
         return True
     if unit and strides[-1] != 1:
         return False
