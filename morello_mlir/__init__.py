@@ -1,1 +1,33 @@
-"""morello-mlir."""
+"""morello-mlir: finds the provably cheapest implementation of linalg ops under a machine cost model, and runs it.
+
+    import morello_mlir
+    module = morello_mlir.compile("matmul.mlir")
+    c = module.matmul(a, b)
+
+Nothing heavy is imported until it is used: neither MLIR nor LLVM, nor numpy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import CompiledModule, compile
+
+__all__ = ["CompiledModule", "__version__", "compile"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("compile", "CompiledModule"):
+        from . import api
+
+        return getattr(api, name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("morello-mlir")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -115,16 +116,16 @@ class CompiledFunction:
         self._lock = threading.Lock()
         self._programs: OrderedDict[tuple[tuple[int, ...] | None, ...] | None, Program] = OrderedDict()
         self._static: Program | None = None
+        self._direct: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Run with arrays (numpy, torch, DLPack, buffers) for tensors and memrefs, and numbers for scalars.
 
         Raises InputError where an argument does not fit, CompileError, AssertionFailed (an assertion of the program).
         """
-        program = self._static
-        if program is None:
-            program = self.program(args)
-        return program(args)
+        if self._direct is not None:
+            return self._direct(*args)
+        return self.program(args).call(*args)
 
     def program(self, args: tuple[Any, ...] = ()) -> Program:
         """The program that a call with these arguments runs; compiled now if it is not there yet."""
@@ -132,6 +133,7 @@ class CompiledFunction:
             with self._lock:
                 if self._static is None:
                     self._static = self._owner._build(self, None)
+                    self._direct = self._static.call
             return self._static
         key = self._shapes(args)
         with self._lock:

@@ -37,6 +37,7 @@ class MorelloGroup(Pass):
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
                     lifting.own_zero_fill(lifting.read_through_copies(each))
+            lifting.erase_unused(op)
         clear_tags(op)
         number = 0
         for each, outcome in lifting.survey(op):

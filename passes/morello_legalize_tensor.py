@@ -54,20 +54,23 @@ class LegalizeTensor(Pass):
     summary: ClassVar[str] = "Decompose softmax, pack and unpack, which upstream cannot bufferize or lower to loops"
 
     def run(self, op: Any) -> None:
-        found = []
         for function in functions(op):
             ops = all_ops(function)
             if _mentions_tensors(function, ops):
                 function.operation.attributes[HAD_TENSORS] = ir.UnitAttr.get()
-            found += [each for each in ops if each.name in _DECOMPOSED and _GROUP not in each.attributes]
+            found = [each for each in ops if each.name in _DECOMPOSED and _GROUP not in each.attributes]
+            if found:
+                self._mark(found)
+                # Not on the module: the bindings destroy a root that has no parent, as a cloned module has none.
+                _decompose(function)
+
+    def _mark(self, found: list[Any]) -> None:
         for each in found:
             if each.name == "linalg.softmax":
                 each = _softmax_on_tensors(each)
             elif _has_dynamic_tiles(each):
                 self.fail(each, "with an inner tile of dynamic size is not supported: give the tile as a constant")
             each.attributes[_MARK] = ir.UnitAttr.get()
-        if found:
-            _decompose(op)
 
 
 def _mentions_tensors(function: Any, ops: list[Any]) -> bool:
@@ -107,11 +110,11 @@ def _constant(value: int) -> Any:
     ).result
 
 
-def _decompose(module: Any) -> None:
+def _decompose(function: Any) -> None:
     from mlir.dialects.transform import interpreter
 
-    script = _script(module.context)
-    interpreter.apply_named_sequence(module.operation, script.body.operations[0].operation, script.operation)
+    script = _script(function.operation.context)
+    interpreter.apply_named_sequence(function.operation, script.body.operations[0].operation, script.operation)
 
 
 @lru_cache(maxsize=2)

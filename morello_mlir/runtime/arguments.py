@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import numpy as np
 from morello_mlir.errors import InputError
 
 from .elements import Element
+from .objects import data_address
 from .signature import Parameter
 
 
@@ -142,7 +142,7 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int | None,
 def array_slots(memory: Memory, parameter: Parameter) -> list[int]:
     """The packet slots of an array argument: pointer, dynamic sizes, dynamic strides in elements."""
     view = memory.view
-    pointer = view.ctypes.data - (parameter.offset or 0) * view.itemsize
+    pointer = data_address(view) - (parameter.offset or 0) * view.itemsize
     shape = parameter.shape or ()
     sizes = [actual for actual, known in zip(view.shape, shape, strict=True) if known is None]
     if view.size and not parameter.row_major:
@@ -172,7 +172,9 @@ def scalar_slots(value: Any, element: Element, where: str) -> list[int]:
     else:
         array = as_array(value, where)
         if array.ndim != 0:
-            raise InputError(f"{where}: expected a scalar {element.mlir}, got an array of shape {shape_text(array.shape)}")
+            raise InputError(
+                f"{where}: expected a scalar {element.mlir}, got an array of shape {shape_text(array.shape)}"
+            )
         if array.dtype not in element.accepts:
             raise InputError(f"{where}: expected dtype {element.describe()} for {element.mlir}, got {array.dtype.name}")
     data = array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
@@ -195,8 +197,3 @@ def _from_python(value: complex, element: Element, where: str) -> np.ndarray:
         bits = 8 * element.size
         return np.array(int(value) & ((1 << bits) - 1), f"uint{bits}").view(element.dtype)
     return np.array(value).astype(element.dtype)
-
-
-def footprint(array: np.ndarray) -> int:
-    """Bytes of an array's elements."""
-    return math.prod(array.shape) * array.itemsize

@@ -18,3 +18,10 @@ def _find() -> int | None:
 
 #: Bytes from the start of an array object to its data pointer, or None: then arrays are passed the slow way.
 DATA_OFFSET: int | None = _find()
+
+
+def data_address(array: np.ndarray) -> int:
+    """The address of an array's first element, without the detour through `array.ctypes`, which costs microseconds."""
+    if DATA_OFFSET is None:
+        return int(array.ctypes.data)
+    return ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value or 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from . import jit
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots
 from .build import Build
 from .cache import ObjectCache
-from .elements import as_result_dtype
 from .results import Collector, scalar
 from .signature import Parameter, Signature
-from .wrapper import OBJECTS_ENTRY, PACKET_ENTRY, parameter_slots, result_slots
+from .wrapper import OBJECTS_ENTRY, PACKET_ENTRY, result_slots
 
 
 class AssertionFailed(MorelloError):
@@ -44,61 +44,63 @@ class Program:
         self._inputs = self.signature.inputs
         self._outputs = tuple(p for p in self.signature.parameters if p.result is not None)
         self._packet = ctypes.c_int64 * max(build.layout.size, 1)
-        self._fast = self._make_fast(addresses[OBJECTS_ENTRY]) if build.objects else None
+        #: What `__call__` does, without the detour through the class: callers that count nanoseconds keep this.
+        self.call = self._make_fast(addresses[OBJECTS_ENTRY]) if build.objects else self._call
 
     @property
     def from_cache(self) -> bool:
         """Whether the machine code came from the object cache."""
         return self._library.from_cache
 
-    def __call__(self, args: tuple[Any, ...]) -> Any:
+    def __call__(self, *args: Any) -> Any:
         """Run. Returns None, an array or scalar, or a tuple of them.
 
         Raises InputError for arguments that do not fit, AssertionFailed.
         """
-        if self._fast is not None:
-            done, value = self._fast(args)
-            if done:
-                return value
-        return self._call(args)
+        return self.call(*args)
 
-    # ---- the fast path: contiguous numpy arrays of the right type ------------------------------------------------
+    def _make_fast(self, address: int) -> Callable[..., Any]:
+        """A function for contiguous numpy arrays of the right dtype and shape; it hands anything else to `_call`.
 
-    def _make_fast(self, address: int) -> Any:
+        Written out as source for the number of arguments at hand: a loop over them would cost more than the call itself.
+        """
         inputs, outputs = self._inputs, self._outputs
-        count = len(inputs)
-        checks = tuple((p.element.dtype, p.shape) for p in inputs)
-        made = tuple((p.shape, p.element.dtype) for p in outputs)
+        names = [f"a{i}" for i in range(len(inputs))]
+        made = [f"r{i}" for i in range(len(outputs))]
         # c_ssize_t and not c_void_p: the addresses of objects are plain integers here.
-        enter = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * (count + len(outputs)))(address)
-        ndarray, empty = np.ndarray, np.empty
-        single = len(made) == 1
-
-        def fast(args: tuple[Any, ...]) -> tuple[bool, Any]:
-            if len(args) != count:
-                return False, None
-            for array, (dtype, shape) in zip(args, checks):  # noqa: B905 - the lengths are known to agree
-                if type(array) is not ndarray or array.shape != shape or not array.flags.carray:
-                    return False, None
-                if array.dtype is not dtype and array.dtype != dtype:
-                    return False, None
-            if single:
-                result = empty(*made[0])
-                enter(*map(id, args), id(result))
-                return True, result
-            results = tuple(empty(shape, dtype) for shape, dtype in made)
-            enter(*map(id, args), *map(id, results))
-            return True, results or None
-
+        enter = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * (len(names) + len(made)))(address)
+        scope: dict[str, Any] = {"ndarray": np.ndarray, "empty": np.empty, "enter": enter, "general": self._call}
+        conditions = [f"len(args) == {len(names)}"]
+        for name, parameter in zip(names, inputs, strict=True):
+            scope |= {f"{name}_shape": parameter.shape, f"{name}_dtype": parameter.element.dtype}
+            conditions += [
+                f"type({name}) is ndarray",
+                f"{name}.dtype is {name}_dtype",
+                f"{name}.shape == {name}_shape",
+                # C-contiguous, aligned, and writable (read-only arrays take the general path, which asks whether it matters)
+                f"{name}.flags.carray",
+            ]
+        for name, parameter in zip(made, outputs, strict=True):
+            scope |= {f"{name}_shape": parameter.shape, f"{name}_dtype": parameter.element.dtype}
+        source = ["def fast(*args):", f"    if {conditions[0]}:"]
+        if names:
+            source.append(f"        {', '.join(names)}, = args")
+        source.append(f"        if {' and '.join(conditions[1:]) or 'True'}:")
+        source += [f"            {name} = empty({name}_shape, {name}_dtype)" for name in made]
+        source.append(f"            enter({', '.join(f'id({name})' for name in names + made)})")
+        source.append(
+            f"            return {made[0] if len(made) == 1 else ('(' + ', '.join(made) + ')' if made else 'None')}"
+        )
+        source.append("    return general(*args)")
+        exec("\n".join(source), scope)
+        fast: Callable[..., Any] = scope["fast"]
         return fast
 
     # ---- the general path ----------------------------------------------------------------------------------------
 
-    def _call(self, args: tuple[Any, ...]) -> Any:
+    def _call(self, *args: Any) -> Any:
         if len(args) != len(self._inputs):
-            raise InputError(
-                f"@{self.signature.name}: expected {len(self._inputs)} arguments, got {len(args)}"
-            )
+            raise InputError(f"@{self.signature.name}: expected {len(self._inputs)} arguments, got {len(args)}")
         slots: list[int] = []
         memories: list[Memory] = []
         for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
@@ -147,6 +149,3 @@ class Program:
         if not ordered:
             return None
         return ordered[0] if len(ordered) == 1 else ordered
-
-
-__all__ = ["AssertionFailed", "Program", "as_result_dtype", "parameter_slots"]

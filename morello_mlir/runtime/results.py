@@ -12,6 +12,7 @@ import numpy as np
 
 from .arguments import Memory
 from .elements import Element
+from .objects import data_address
 from .signature import Result
 
 # Upstream's lowering gives memrefs of constants this "allocated pointer": not ours to free, and read-only.
@@ -37,7 +38,9 @@ class _Buffer:
             "shape": shape,
             "strides": tuple(s * element.size for s in strides),
             # The extension types of ml_dtypes have no name here: pass the bits.
-            "typestr": element.dtype.str if element.dtype.kind in "biufc" else f"|u{element.size}"
+            "typestr": element.dtype.str
+            if element.dtype.kind in "biufc"
+            else f"|u{element.size}"
             if element.size == 1
             else f"<u{element.size}",
         }
@@ -57,7 +60,7 @@ class Collector:
     """
 
     def __init__(self, arguments: list[Memory]):
-        self._arguments = {m.view.ctypes.data: m for m in arguments if m.view.size}
+        self._arguments = {data_address(m.view): m for m in arguments if m.view.size}
         self._owners: dict[int, _Owned] = {}
 
     def array(self, slots: list[int], result: Result) -> np.ndarray:

@@ -157,7 +157,9 @@ def _parameter(type_: Any, where: str) -> Parameter:
             raise CompileError(f"{where}: {error}") from error
         shape = shape_of(type_)
         natural = row_major_strides(shape)
-        identity = type_.affine_map == ir.AffineMap.get_identity(type_.rank) or (None not in natural and strides == natural)
+        identity = type_.affine_map == ir.AffineMap.get_identity(type_.rank) or (
+            None not in natural and strides == natural
+        )
         element = _element(type_.element_type, where)
         return Parameter(element, shape, strides, offset, row_major=identity, memref=True)
     if isinstance(type_, (ir.UnrankedMemRefType, ir.UnrankedTensorType)):

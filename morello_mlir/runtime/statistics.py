@@ -13,7 +13,9 @@ def linalg_ops(module: Any) -> int:
     """How many linalg ops a module holds, those inside other linalg ops' bodies (`linalg.yield`, `index`) not counted."""
     from morello_mlir.passes.symbols import all_ops
 
-    return sum(op.name.startswith("linalg.") and op.name not in ("linalg.yield", "linalg.index") for op in all_ops(module))
+    return sum(
+        op.name.startswith("linalg.") and op.name not in ("linalg.yield", "linalg.index") for op in all_ops(module)
+    )
 
 
 def contraction_flops(module: Any) -> int | None:

@@ -76,7 +76,9 @@ def packet_wrapper(signature: Signature, callee: str, layout: Layout, *, bare: b
     code = _Code()
     arguments: list[str] = []
     for parameter, at in zip(signature.parameters, layout.parameters, strict=True):
-        arguments += _array(code, parameter, at, bare) if parameter.shape is not None else [_scalar(code, parameter, at)]
+        arguments += (
+            _array(code, parameter, at, bare) if parameter.shape is not None else [_scalar(code, parameter, at)]
+        )
     if layout.status is not None:
         pointer = code.emit(f"getelementptr i64, ptr %packet, i64 {layout.status}")
         arguments += [f"ptr {pointer}"] if bare else [f"ptr {pointer}", f"ptr {pointer}", "i64 0"]

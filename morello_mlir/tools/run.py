@@ -1,0 +1,252 @@
+"""`morello-run`: compile one function of a module, run it, and check or time it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from morello_mlir.errors import InputError, MorelloError
+
+if TYPE_CHECKING:
+    from morello_mlir.runtime.isolate import Phase
+
+PROGRAM = "morello-run"
+
+_EPILOG = """\
+An args file (npz) holds arg0, arg1, ...; an expect file holds ret0, ... for results, or argK for what memref argument K
+must hold afterwards. bf16 as uint16 bits, i1 as uint8, index as int64, scalars as arrays of rank 0.
+
+exit status: 0 right, 1 wrong result or a program that does not compile, 2 unusable input, 130 interrupted.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Compile one function of an MLIR module for this machine, run it, and check or time it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode")
+    p.add_argument("--entry", metavar="NAME", help="the function to run (default: the only public one)")
+    p.add_argument(
+        "--args", default="random", metavar="random|zeros|ones|FILE.npz", help="its arguments (default: random)"
+    )
+    p.add_argument("--expect", metavar="FILE.npz", help="compare the results with these")
+    p.add_argument("--rtol", type=float, metavar="X", help="relative tolerance (default: by dtype)")
+    p.add_argument("--atol", type=float, metavar="X", help="absolute tolerance (default: by dtype)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default: 0)")
+    p.add_argument(
+        "--check", action="store_true", help="compare with the plain loops that upstream makes of the module"
+    )
+    p.add_argument("--bench", action="store_true", help="time the function, warm, in several rounds")
+    p.add_argument("--threads", type=int, metavar="N", help="how many threads the code may use")
+    p.add_argument("--target", default="host", metavar="NAME", help="the machine to search for: host, avx2, avx512")
+    p.add_argument("--no-morello", action="store_true", help="leave everything to upstream's passes")
+    p.add_argument(
+        "--emit", choices=("llvm", "asm", "obj", "mlir"), help="print the compiled code instead of running it"
+    )
+    p.add_argument("-o", dest="output", metavar="FILE", help="where --emit goes (default: standard output)")
+    p.add_argument("--remarks", action="store_true", help="say which op was not lifted, and why")
+    p.add_argument("--json", action="store_true", help="print one JSON object")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit status. The work happens in a child process: a crash is reported like any error."""
+    from morello_mlir.runtime.isolate import run_isolated
+
+    options = parser().parse_args(argv)
+    try:
+        return run_isolated(lambda phase: guarded(options, phase), PROGRAM)
+    except KeyboardInterrupt:
+        return 130
+
+
+def guarded(options: argparse.Namespace, phase: Phase) -> int:
+    """Do the work; errors that people can do something about become a message and a status."""
+    try:
+        return _Run(options, phase).run()
+    except MorelloError as error:
+        print(_message(error), file=sys.stderr)
+        return error.exit_code
+    except MemoryError:
+        print(f"{PROGRAM}: error: out of memory", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _message(error: MorelloError) -> str:
+    """An error as MLIR's tools print it: a diagnostic as it is, anything else with the name of the tool in front."""
+    text = str(error)
+    return text if ": error: " in text else f"{PROGRAM}: error: {text}"
+
+
+class _Run:
+    """One run of the tool."""
+
+    def __init__(self, options: argparse.Namespace, phase: Phase):
+        self.options = options
+        self.phase = phase
+        self.report: dict[str, Any] = {}
+        self.failures: list[str] = []
+
+    def run(self) -> int:
+        options = self.options
+        if options.output and not options.emit:
+            raise InputError("-o says where --emit goes: give --emit too")
+        self.phase.set(f"compiling {options.file}")
+        module = self._compile(optimize=False if options.no_morello else None)
+        function = module._only()
+        args = self._arguments(function.signature)
+        program = function.program(tuple(args))
+        if options.remarks:
+            print("\n".join(module.messages), file=sys.stderr, end="\n" if module.messages else "")
+        if options.emit:
+            self._emit(module, args)
+            return 0
+        self._execute(function, program, args)
+        if options.bench:
+            self.report["bench"] = self._bench(program, args)
+        self._describe(module)
+        self._print()
+        return 1 if self.failures else 0
+
+    def _compile(self, optimize: bool | None) -> Any:
+        from morello_mlir.api import compile as compile_module
+        from pathlib import Path
+
+        options = self.options
+        return compile_module(
+            Path(options.file), entry=options.entry, target=options.target, threads=options.threads, optimize=optimize
+        )
+
+    def _arguments(self, signature: Any) -> list[Any]:
+        from morello_mlir.runtime import make_arguments
+
+        how = self.options.args
+        if how in ("random", "zeros", "ones"):
+            return make_arguments.make(signature, how, self.options.seed)
+        return make_arguments.from_file(signature, how)
+
+    def _emit(self, module: Any, args: list[Any]) -> None:
+        code = module.emit(self.options.emit, *args)
+        data = code if isinstance(code, bytes) else code.encode()
+        if self.options.output:
+            from pathlib import Path
+
+            Path(self.options.output).write_bytes(data)
+        else:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    # ---- running and comparing -------------------------------------------------------------------------------------
+
+    def _execute(self, function: Any, program: Any, args: list[Any]) -> None:
+        """Run once, and compare as asked. What the program writes to its arguments stays in copies."""
+        expected = self._expected(function.signature)
+        self.phase.set(f"running @{function.name}")
+        got = _outcome(function.signature, program, args)
+        if expected is not None:
+            self.report["expect"] = self._compare(got, expected, "expected", scale=False)
+        if self.options.check:
+            self.phase.set(f"compiling {self.options.file} to plain loops")
+            oracle = self._compile(optimize=False)._only()
+            reference = oracle.program(tuple(args))
+            self.phase.set(f"running @{function.name} as plain loops")
+            self.report["check"] = self._compare(
+                got, _outcome(function.signature, reference, args), "oracle", scale=True
+            )
+
+    def _expected(self, signature: Any) -> dict[str, Any] | None:
+        if not self.options.expect:
+            return None
+        from morello_mlir.runtime import make_arguments
+
+        expected = make_arguments.load(self.options.expect, ("ret", "arg"))
+        names = {f"ret{i}" for i in range(signature.result_count)} | {f"arg{i}" for i in range(len(signature.inputs))}
+        for name in expected:
+            if name not in names:
+                raise InputError(
+                    f"{self.options.expect}: array '{name}': @{signature.name} has {signature.result_count} results and "
+                    f"{len(signature.inputs)} arguments"
+                )
+        if not expected:
+            raise InputError(f"{self.options.expect}: no arrays to compare with")
+        return expected
+
+    def _compare(self, got: dict[str, Any], want: dict[str, Any], what: str, *, scale: bool) -> dict[str, Any]:
+        from morello_mlir.runtime.compare import compare
+
+        found = []
+        for name in want:
+            each = compare(got[name], want[name], name, self.options.rtol, self.options.atol, scale=scale)
+            found.append(each)
+            if not each.ok:
+                self.failures.append(f"{what}: {each.message}")
+        return {
+            "ok": all(each.ok for each in found),
+            "max_abs": max((each.max_abs for each in found), default=0.0),
+            "max_rel": max((each.max_rel for each in found), default=0.0),
+        }
+
+    def _bench(self, program: Any, args: list[Any]) -> dict[str, Any]:
+        from morello_mlir.runtime.bench import measure
+
+        self.phase.set(f"timing @{program.signature.name}")
+        copies = [_copy(a) for a in args]
+        return measure(lambda: program.call(*copies), program.build.flops)
+
+    # ---- reporting -------------------------------------------------------------------------------------------------
+
+    def _describe(self, module: Any) -> None:
+        self.report |= {"specs": module.specs, "times": module.times, "lifted": module.lifted, "left": module.left}
+
+    def _print(self) -> None:
+        for failure in self.failures:
+            print(f"{PROGRAM}: wrong result: {failure}", file=sys.stderr)
+        if self.options.json:
+            print(json.dumps(self.report, indent=2))
+            return
+        times = self.report["times"]
+        print(f"lifted {self.report['lifted']} linalg ops, left {self.report['left']} to upstream; "
+              + ", ".join(f"{key[:-2]} {1e3 * value:.0f} ms" for key, value in times.items()))  # fmt: skip
+        for spec in self.report["specs"]:
+            print(f"{spec['spec']}: cost {spec['cost']} ({spec['source']})")
+        for key in ("expect", "check"):
+            if key in self.report:
+                each = self.report[key]
+                verdict = "right" if each["ok"] else "WRONG"
+                print(f"{key}: {verdict}, largest difference {each['max_abs']:.3g} ({each['max_rel']:.3g} relative)")
+        if "bench" in self.report:
+            bench = self.report["bench"]
+            rate = f", {bench['gflops']:.2f} GFLOP/s" if bench["gflops"] is not None else ""
+            print(f"bench: median {1e6 * bench['median_s']:.2f} us, min {1e6 * bench['min_s']:.2f} us{rate}")
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if hasattr(value, "copy") else value
+
+
+def _outcome(signature: Any, program: Any, args: list[Any]) -> dict[str, Any]:
+    """Run on copies of the arguments: `retK` for every result, `argK` for what every argument holds afterwards."""
+    import numpy as np
+
+    copies = [_copy(a) for a in args]
+    returned = program.call(*copies)
+    results = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+    found = {f"ret{i}": np.asarray(value) for i, value in enumerate(results)}
+    return found | {
+        f"arg{i}": np.asarray(value).view(p.element.dtype) if p.shape is not None else np.asarray(value)
+        for i, (value, p) in enumerate(zip(copies, signature.inputs, strict=True))
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
