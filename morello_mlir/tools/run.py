@@ -174,8 +174,8 @@ class _Run:
         for name in expected:
             if name not in names:
                 raise InputError(
-                    f"{self.options.expect}: array '{name}': @{signature.name} has {signature.result_count} results and "
-                    f"{len(signature.inputs)} arguments"
+                    f"{self.options.expect}: array '{name}': @{signature.name} has {signature.result_count} results and
+                    " f"{len(signature.inputs)} arguments"
                 )
         if not expected:
             raise InputError(f"{self.options.expect}: no arrays to compare with")

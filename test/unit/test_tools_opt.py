@@ -1,0 +1,165 @@
+"""`morello-opt` as a process: exit codes, signals, pipes. Its flags are tested in test/lit/opt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from morello_mlir.tools import _cli, opt
+from morello_mlir.tools._opt_flags import parse_flags
+
+COMMAND = [sys.executable, "-m", "morello_mlir.tools.opt"]
+SOURCE = "func.func @f() {\n  return\n}\n"
+
+
+def run(*arguments: str, text: str | None = SOURCE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], input=text, capture_output=True, text=True, timeout=100)
+
+
+def test_success_prints_the_module_only() -> None:
+    done = run("--canonicalize")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "module {\n  func.func @f() {\n    return\n  }\n}\n"
+
+
+def test_the_output_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "out.mlir"
+    target.write_text("before")
+    assert run("-o", str(target), "--no-such-pass").returncode == 1
+    assert target.read_text() == "before"
+    assert run("-o", str(target)).returncode == 0
+    assert target.read_text().startswith("module {")
+    assert list(tmp_path.iterdir()) == [target]
+    assert stat.S_IMODE(target.stat().st_mode) & 0o400
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "out.mlir", tmp_path / "link"
+    link.symlink_to(target)
+    _cli.write_text(str(link), "text")
+    assert link.is_symlink()
+    assert target.read_text() == "text"
+
+
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "no.mlir"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"{tmp_path}/no.mlir:0:0: error: cannot open input file: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupting_ends_it(number: int, status: int) -> None:
+    # It waits for its input.
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        _wait_until(lambda: _children(process.pid) != [])
+        process.send_signal(number)
+        assert process.wait(timeout=60) == status
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="relies on the Linux kernel")
+def test_the_child_does_not_outlive_a_killed_parent() -> None:
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE) as process:
+        _wait_until(lambda: _children(process.pid) != [])
+        (child,) = _children(process.pid)
+        time.sleep(0.2)
+        process.kill()
+        _wait_until(lambda: not _alive(child))
+
+
+def _children(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    source = tmp_path / "big.mlir"
+    source.write_text("".join(f"func.func @f{i}() {{ return }}\n" for i in range(20000)))
+    with subprocess.Popen([*COMMAND, str(source)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_crashes_are_named_with_what_was_running(capfd: pytest.CaptureFixture[str]) -> None:
+    def crash(notebook: _cli.Notebook) -> int:
+        notebook.note("pass 'x'")
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return 0
+
+    assert _forked(crash) == 1
+    assert capfd.readouterr().err.endswith("a.mlir:0:0: error: pass 'x' crashed (SIGSEGV)\n")
+
+
+def test_bugs_in_the_child_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    def bug(notebook: _cli.Notebook) -> int:
+        raise ZeroDivisionError("a bug")
+
+    assert _forked(bug) == 1
+    assert "ZeroDivisionError: a bug" in capfd.readouterr().err
+
+
+def test_the_status_of_the_child_is_handed_on() -> None:
+    assert _forked(lambda notebook: 7) == 7
+
+
+def _forked(work: Callable[[_cli.Notebook], int]) -> int:
+    # The tools fork before anything starts threads; pytest may have some, which Python warns of since 3.12.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _cli.isolated("tool", "a.mlir", work)
+
+
+def test_notes_are_short_and_replaced() -> None:
+    notebook = _cli.Notebook()
+    notebook.note("x" * 5000)
+    assert set(notebook.read()) == {"x"}
+    notebook.note("short")
+    assert notebook.read() == "short"
+    notebook.note("")
+    assert notebook.read() == ""
+
+
+def test_errors_without_a_place_get_the_name_of_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt.main(["a", "b"]) == 1
+    assert capsys.readouterr().err == "morello-opt: error: one input file is expected, not 2: a b\n"
+
+
+def test_pass_flags_keep_their_order() -> None:
+    flags = parse_flags(["--b=x=1 y=2", "file", "-a", "-o", "out", "--c="])
+    assert (flags.pipeline, flags.from_flags) == ("b{x=1 y=2},a,c{}", True)
+    assert (flags.input, flags.output) == ("file", "out")
+
+
+def test_after_a_double_dash_come_files() -> None:
+    assert parse_flags(["--", "--odd-name"]).input == "--odd-name"
+
+
+def test_bool_flags_take_values() -> None:
+    assert parse_flags(["--verify-each=false"]).verify_each is False
+    assert parse_flags(["-remarks=1"]).remarks is True
