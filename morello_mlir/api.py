@@ -41,9 +41,10 @@ def compile(
     optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
     cache:    whether machine code may be kept on disk.
 
-    A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it is
-    first called, once for each set of argument shapes.
-    Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or entry).
+    A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it
+    is first called, once for each set of argument shapes.
+    Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or
+    entry).
     """
     started = time.perf_counter()
     parsed = _parse(module)
@@ -175,7 +176,8 @@ class CompiledModule:
     function to choose, `cm(*arrays)`.
 
     functions: name -> CompiledFunction.
-    specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, manual), search_s, cost, schedule.
+    specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, manual), search_s, cost,
+               schedule.
     times:     seconds spent so far: parse_s, lift_s, search_s, apply_s, llvm_s.
     lifted, left: how many linalg ops the search took care of, and how many upstream's passes lowered.
     The last three speak of everything compiled so far.

@@ -22,7 +22,8 @@ class BarePointers(Pass):
     """Pass memrefs as bare pointers wherever their types say all there is to know.
 
     A function qualifies when its memref arguments are static (sizes, strides, offset), it returns no memref and frees
-    none. Public functions keep the convention that callers from outside expect, unless asked. `morello.unaliased` arguments become `llvm.noalias`, which only a pointer can carry.
+    none. Public functions keep the convention that callers from outside expect, unless asked. `morello.unaliased`
+    arguments become `llvm.noalias`, which only a pointer can carry.
     """
 
     name: ClassVar[str] = "morello-bare-pointers"

@@ -19,9 +19,10 @@ _DEALLOCATIONS = ("memref.dealloc", "memref.realloc")
 class Deallocate(Pass):
     """Free the buffers that a program allocates and nobody frees.
 
-    Upstream's ownership-based deallocation, on the functions where it is right: those that had tensors (their buffers are
-    bufferization's) and those that neither return a memref nor free one (their buffers are local). A function written on
-    memrefs that frees by hand, or returns memrefs, keeps its own ways; upstream would copy an argument that it returns.
+    Upstream's ownership-based deallocation, on the functions where it is right: those that had tensors (their buffers
+    are bufferization's) and those that neither return a memref nor free one (their buffers are local). A function
+    written on memrefs that frees by hand, or returns memrefs, keeps its own ways; upstream would copy an argument that
+    it returns.
     """
 
     name: ClassVar[str] = "morello-deallocate"

@@ -12,8 +12,8 @@ from .base import Pass
 from .symbols import all_ops, functions, has_body, is_public, symbol_name, symbols_used_by
 from .types import function_type, set_function_type
 
-#: On a public function: the messages of its assertions. Its last argument, a memref<i64>, receives the number of the one
-#: that failed, counted from 1; the caller clears it first.
+#: On a public function: the messages of its assertions. Its last argument, a memref<i64>, receives the number of the
+#: one that failed, counted from 1; the caller clears it first.
 MESSAGES = "morello.assertions"
 
 
@@ -120,7 +120,7 @@ class _Function:
         return new
 
     def failure_block(self, number: int | None) -> Any:
-        """A block that returns poison, after it has noted that assertion `number` failed (None: it is noted already)."""
+        """A block that returns poison, having noted that assertion `number` failed (None: it is noted already)."""
         block = self.region.blocks.append()
         with ir.InsertionPoint(block):
             if number is not None:

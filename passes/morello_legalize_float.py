@@ -16,8 +16,8 @@ from .symbols import all_ops
 class LegalizeFloat(Pass):
     """Narrow f64 to f16 and bf16 by way of f32, correctly rounded.
 
-    LLVM calls a library function that nobody links for the direct conversion. Rounding twice would be wrong; rounding the
-    first time *to odd* (an inexact result gets an odd last bit) makes the second rounding the only one that counts.
+    LLVM calls a library function that nobody links for the direct conversion. Rounding twice would be wrong; rounding
+    the first time *to odd* (an inexact result gets an odd last bit) makes the second rounding the only one that counts.
     """
 
     name: ClassVar[str] = "morello-legalize-float"
@@ -25,9 +25,13 @@ class LegalizeFloat(Pass):
 
     def run(self, op: Any) -> None:
         for each in all_ops(op):
-            if each.name == "arith.truncf" and _element(each.operands[0].type) == ir.F64Type.get():
-                if _element(each.results[0].type) in (ir.F16Type.get(), ir.BF16Type.get()):
-                    _rewrite(each)
+            if each.name == "arith.truncf" and _narrows_f64(each.operands[0].type, each.results[0].type):
+                _rewrite(each)
+
+
+def _narrows_f64(source: Any, target: Any) -> bool:
+    """Whether a conversion goes from f64 to one of the 16-bit types, scalar or vector."""
+    return _element(source) == ir.F64Type.get() and _element(target) in (ir.F16Type.get(), ir.BF16Type.get())
 
 
 def _element(type_: Any) -> Any:

@@ -97,7 +97,7 @@ def _rewrite_declaration(op: Any) -> None:
     type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
     legal = legal_type(type_)
     op.attributes["type"] = ir.TypeAttr.get(legal)
-    initial = op.attributes["initial_value"] if "initial_value" in op.attributes else None
+    initial = op.attributes.get("initial_value")
     if isinstance(initial, ir.DenseElementsAttr):
         op.attributes["initial_value"] = _widened(ir.DenseIntElementsAttr(initial), legal)
 

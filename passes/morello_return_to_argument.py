@@ -22,10 +22,10 @@ RESULT = "morello.result"
 class ReturnToArgument(Pass):
     """Let the caller of the entry function supply the memory of its tensor results.
 
-    Each result that is a tensor of static shape becomes a memref argument at the end, marked `morello.result` (its number
-    among the results) and `morello.unaliased`; the value is materialised in it, so that bufferization computes in place
-    where it can. Tensor arguments become read-only: what the function does to them stays inside. Results of other types
-    are returned as before. An entry that the module calls itself keeps its results.
+    Each result that is a tensor of static shape becomes a memref argument at the end, marked `morello.result` (its
+    number among the results) and `morello.unaliased`; the value is materialised in it, so that bufferization computes
+    in place where it can. Tensor arguments become read-only: what the function does to them stays inside. Results of
+    other types are returned as before. An entry that the module calls itself keeps its results.
     """
 
     name: ClassVar[str] = "morello-return-to-argument"

@@ -15,8 +15,8 @@ from .symbols import entry_function, symbol_name, symbols_used_by
 class SelectEntry(Pass):
     """Keep one function and what it reaches; drop the rest of the module.
 
-    Afterwards the entry is the only public symbol. Drivers that print, declarations nobody calls, nested modules and ops
-    of dialects nobody knows disappear unless the entry needs them.
+    Afterwards the entry is the only public symbol. Drivers that print, declarations nobody calls, nested modules and
+    ops of dialects nobody knows disappear unless the entry needs them.
     """
 
     name: ClassVar[str] = "morello-select-entry"

@@ -22,8 +22,8 @@ PROPAGATE = "builtin.module({inline}canonicalize,resolve-ranked-shaped-type-resu
 class Specialize(Pass):
     """Fix the dynamic sizes of an entry function's arguments and carry them through its body.
 
-    A size that the sizes of the arguments do not determine stays dynamic, which is correct and merely slower. Sizes that
-    contradict each other are an error. An entry that the module calls itself is left alone.
+    A size that the sizes of the arguments do not determine stays dynamic, which is correct and merely slower. Sizes
+    that contradict each other are an error. An entry that the module calls itself is left alone.
     """
 
     name: ClassVar[str] = "morello-specialize"

@@ -15,8 +15,9 @@ from .symbols import all_ops
 class StripAttributes(Pass):
     """Drop the discardable attributes that no lowering below reads.
 
-    Frontends leave theirs (`torch.*`, `jax.*`, `mhlo.*`), and the translation to LLVM IR refuses those of dialects it does
-    not know. `llvm.*` stays on functions and arguments; a module's target triple and data layout go, the host's hold.
+    Frontends leave theirs (`torch.*`, `jax.*`, `mhlo.*`), and the translation to LLVM IR refuses those of dialects it
+    does not know. `llvm.*` stays on functions and arguments; a module's target triple and data layout go, the host's
+    hold.
     """
 
     name: ClassVar[str] = "morello-strip-attributes"

@@ -1,4 +1,4 @@
-"""From what a caller passes to memory that compiled code can use: checked, and copied only where the layout demands it."""
+"""From what a caller passes to memory that compiled code can use: checked, copied only where the layout demands it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int | None, ...]) -> np.ndarray:
-    """New zeroed memory of a shape. strides: in elements, None where any will do; all None or row-major is contiguous."""
+    """New zeroed memory of a shape. strides: in elements, None where any will do (then as if contiguous)."""
     natural = contiguous_strides(shape)
     wanted = [n if s is None else s for n, s in zip(natural, strides, strict=True)]
     if tuple(wanted) == natural or 0 in shape:
@@ -195,5 +195,5 @@ def _from_python(value: complex, element: Element, where: str) -> np.ndarray:
         raise InputError(f"{where}: {value!r} is not a value of type {element.mlir}")
     if kind in "iu":
         bits = 8 * element.size
-        return np.array(int(value) & ((1 << bits) - 1), f"uint{bits}").view(element.dtype)
+        return np.array(int(value.real) & ((1 << bits) - 1), f"uint{bits}").view(element.dtype)
     return np.array(value).astype(element.dtype)

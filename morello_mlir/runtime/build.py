@@ -67,7 +67,8 @@ class Build:
 def build(module: Any, request: Request) -> Build:
     """Lower a copy of `module` (an `mlir.ir.Module`) for one request.
 
-    Raises CompileError: a pass failed, or ops are left that nothing can lower. InputError: the shapes contradict each other.
+    Raises CompileError: a pass failed, or ops are left that nothing can lower. InputError: the shapes contradict each
+    other.
     """
     with LOCK, module.context:
         return _Builder(module, request).run()

@@ -1,8 +1,8 @@
 """The object cache: compiled machine code on disk, so that the next process need not run LLVM.
 
-One file per object under `MORELLO_CACHE_DIR` (default: the user's cache folder), named by the hash of everything that went
-into it. Files appear by atomic rename and carry a checksum: readers never see half of one, and a damaged one is dropped.
-The cache is an optimisation only: where it cannot be read or written, one warning says so and compiling goes on.
+One file per object under `MORELLO_CACHE_DIR` (default: the user's cache folder), named by the hash of everything that
+went into it. Files appear by atomic rename and carry a checksum: readers never see half of one, and a damaged one is
+dropped. The cache is an optimisation only: where it cannot be used, one warning says so and compiling goes on.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class ObjectCache:
             handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
             with os.fdopen(handle, "wb") as file:
                 file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except OSError as error:
             if temporary:
                 with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+                    Path(temporary).unlink()
             self._give_up(error)
             return False
         if not self._pruned:

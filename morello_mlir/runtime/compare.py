@@ -61,8 +61,8 @@ def compare(
 ) -> Comparison:
     """Compare one array.
 
-    rtol, atol: None for defaults by dtype; scale: multiply the default atol by the root mean square of `want` where that
-    is above 1, for sums of many terms whose size is not known beforehand.
+    rtol, atol: None for defaults by dtype; scale: multiply the default atol by the root mean square of `want` where
+    that is above 1, for sums of many terms whose size is not known beforehand.
     Raises InputError: another shape or dtype.
     """
     if got.shape != want.shape:

@@ -35,8 +35,8 @@ def shared_context() -> Any:
 def parse_file(path: str | Path) -> Any:
     """Parse and verify the module in a file, MLIR text or bytecode.
 
-    Returns an `mlir.ir.Module` in the shared context. Raises InputError (no such file, not text), CompileError with MLIR's
-    diagnostics.
+    Returns an `mlir.ir.Module` in the shared context. Raises InputError (no such file, not text), CompileError with
+    MLIR's diagnostics.
     """
     import mlir.ir as ir
 
@@ -57,7 +57,7 @@ def parse_file(path: str | Path) -> Any:
 def parse_text(source: str | bytes) -> Any:
     """Parse and verify a module given as MLIR text or bytecode.
 
-    Returns an `mlir.ir.Module` in the shared context. Raises CompileError with MLIR's diagnostics, in which the file is `-`.
+    Returns an `mlir.ir.Module` in the shared context. Raises CompileError with MLIR's diagnostics, whose file is `-`.
     """
     import mlir.ir as ir
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -49,15 +49,16 @@ _FLOATS = {
 _COMPLEX = {"complex<f32>": (np.complex64, "{ float, float }"), "complex<f64>": (np.complex128, "{ double, double }")}
 
 
-@lru_cache(maxsize=None)
+@cache
 def element_of(mlir: str) -> Element | None:
     """The element type of that MLIR spelling, or None where arrays cannot hold it."""
     if mlir in _FLOATS:
         kind, llvm = _FLOATS[mlir]
         dtype = np.dtype(kind)
         bits = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
-        custom = dtype.kind == "V" or mlir not in ("f16", "f32", "f64")
-        return Element(mlir, dtype, llvm, (dtype, bits) if custom and bits else (dtype,))
+        if bits is None or mlir == "f16":
+            return Element(mlir, dtype, llvm, (dtype,))
+        return Element(mlir, dtype, llvm, (dtype, bits))
     if mlir in _COMPLEX:
         kind, llvm = _COMPLEX[mlir]
         return Element(mlir, np.dtype(kind), llvm, (np.dtype(kind),))

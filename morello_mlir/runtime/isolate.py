@@ -30,8 +30,8 @@ class Phase:
 def run_isolated(work: Callable[[Phase], int], program: str) -> int:
     """Run `work(phase)` in a forked child and return its exit status.
 
-    A child that dies by a signal gives status 1 and a message on stderr that begins with `program`; one that is interrupted
-    gives 130. Where the system cannot fork, `work` runs in this process.
+    A child that dies by a signal gives status 1 and a message on stderr that begins with `program`; one that is
+    interrupted gives 130. Where the system cannot fork, `work` runs in this process.
     """
     phase = Phase()
     if not hasattr(os, "fork"):

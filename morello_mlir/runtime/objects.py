@@ -1,4 +1,4 @@
-"""Where a numpy array object keeps its data pointer, found out once and checked: the fast call path reads it natively."""
+"""Where a numpy array object keeps its data pointer, found out once and checked: fast calls read it natively."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _find() -> int | None:
-    """The offset of the data pointer in bytes: the first field after the object header. None where that does not hold."""
+    """The offset of the data pointer in bytes: the first field after the object header. None where that is not so."""
     offset = object.__basicsize__
     for sample in (np.zeros(3), np.zeros((2, 2), np.int8), np.zeros((4, 5), np.float32)[1:, 2:]):
         if ctypes.c_void_p.from_address(id(sample) + offset).value != sample.ctypes.data:

@@ -62,7 +62,7 @@ class Program:
     def _make_fast(self, address: int) -> Callable[..., Any]:
         """A function for contiguous numpy arrays of the right dtype and shape; it hands anything else to `_call`.
 
-        Written out as source for the number of arguments at hand: a loop over them would cost more than the call itself.
+        Written out as source for the arguments at hand: a loop over them would cost more than the call itself.
         """
         inputs, outputs = self._inputs, self._outputs
         names = [f"a{i}" for i in range(len(inputs))]
@@ -77,7 +77,7 @@ class Program:
                 f"type({name}) is ndarray",
                 f"{name}.dtype is {name}_dtype",
                 f"{name}.shape == {name}_shape",
-                # C-contiguous, aligned, and writable (read-only arrays take the general path, which asks whether it matters)
+                # C-contiguous, aligned and writable; the general path asks whether being read-only matters.
                 f"{name}.flags.carray",
             ]
         for name, parameter in zip(made, outputs, strict=True):

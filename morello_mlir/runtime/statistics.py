@@ -10,7 +10,7 @@ _KEYS = ("spec", "function", "source", "search_s", "cost", "schedule")
 
 
 def linalg_ops(module: Any) -> int:
-    """How many linalg ops a module holds, those inside other linalg ops' bodies (`linalg.yield`, `index`) not counted."""
+    """How many linalg ops a module holds; `linalg.yield` and `linalg.index`, parts of others, do not count."""
     from morello_mlir.passes.symbols import all_ops
 
     return sum(

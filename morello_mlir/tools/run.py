@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit status. The work happens in a child process: a crash is reported like any error."""
+    """Run the tool; returns the exit status. The work happens in a child process: a crash is an error like others."""
     from morello_mlir.runtime.isolate import run_isolated
 
     options = parser().parse_args(argv)
@@ -174,8 +174,8 @@ class _Run:
         for name in expected:
             if name not in names:
                 raise InputError(
-                    f"{self.options.expect}: array '{name}': @{signature.name} has {signature.result_count} results and
-                    " f"{len(signature.inputs)} arguments"
+                    f"{self.options.expect}: array '{name}': @{signature.name} has {signature.result_count} results "
+                    f"and {len(signature.inputs)} arguments"
                 )
         if not expected:
             raise InputError(f"{self.options.expect}: no arrays to compare with")
