@@ -5,7 +5,7 @@
 
 from .aliases import Aliases, nested_ops
 from .explain import enclosing_module, explain, survey
-from .inputs import own_zero_fill, read_through_copies
+from .inputs import erase_unused, own_zero_fill, read_through_copies
 from .outcome import Covered, Lifted, Rejected
 from .plan import Loop, Operand, OuterLoop, Plan, make_plan
 
@@ -19,6 +19,7 @@ __all__ = [
     "Plan",
     "Rejected",
     "enclosing_module",
+    "erase_unused",
     "explain",
     "make_plan",
     "nested_ops",

@@ -9,6 +9,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
+from .aliases import nested_ops
 from .body import is_zero
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
@@ -19,19 +20,16 @@ def read_through_copies(op: Any) -> Any:
     now computes it. Ops that have no users left are erased."""
     maps = [list(m.results) for m in indexing_maps(op)]
     inputs, (out,) = operands_of(op)
-    sources, copies = list(inputs), []
+    sources = list(inputs)
     for i in (0, 1):
         # Copies of copies: every step reads through one.
         while (step := _step(sources[i], maps[i], maps[1 - i], maps[2])) is not None:
-            copies.append(sources[i])
             sources[i], maps[i] = step
-    if not copies:
+    if sources == inputs:
         return op
     new = _generic(op, sources, out, maps)
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
-    for value in copies:
-        erase_unused(value)
     return new
 
 
@@ -110,21 +108,19 @@ def own_zero_fill(op: Any) -> None:
         empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
         new = linalg.fill(zero, outs=[empty])
     op.operands[len(op.operands) - 1] = new
-    erase_unused(out)
 
 
-def erase_unused(value: Any) -> None:
-    """Erases the copy, fill, constant or `tensor.empty` that makes `value` if nothing uses it, and what only it
-    used."""
-    if isinstance(value.owner, ir.Block):
-        return
-    op = value.owner.operation
-    simple = op.name in ("tensor.empty", "arith.constant")
-    if not simple and is_structured(op):
-        simple = len(list(op.regions[0].blocks[0].operations)) == 1
-    if not simple or any(len(list(r.uses)) for r in op.results):
-        return
-    operands = list(op.operands)
-    op.erase()
-    for operand in operands:
-        erase_unused(operand)
+def erase_unused(root: Any) -> None:
+    """Erases the copies, fills, constants and `tensor.empty`s under `root` whose tensors nothing uses (any more)."""
+    # Users come after what they use. Each op is looked at once: an erased op must not be touched again.
+    for op in reversed(list(nested_ops(root))):
+        if _is_simple(op) and not any(len(list(r.uses)) for r in op.results):
+            op.erase()
+
+
+def _is_simple(op: Any) -> bool:
+    if not op.results or not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+        return False
+    if op.name in ("tensor.empty", "arith.constant"):
+        return True
+    return is_structured(op) and len(list(op.regions[0].blocks[0].operations)) == 1
