@@ -5,10 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from ..targets import INFINITE
 from .tilelists import TileLists
-
-_INF = np.int64(INFINITE)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -19,45 +16,46 @@ def _move(block, child, cost, group, maps):  # type: ignore[no-untyped-def]
             for c in range(cols):
                 index = maps[group[a, b, c]]
                 extra = cost[a, b, c]
-                cell = block[a, b, c]
-                below = child[a, b, c]
                 for x in range(limits):
                     at = index[x]
                     if at >= 0:
-                        value = below[at]
-                        if value < _INF:
-                            cell[x] = min(cell[x], value + extra)
+                        value = child[a, b, c, at] + extra
+                        if value < block[a, b, c, x]:
+                            block[a, b, c, x] = value
 
 
 @numba.njit(cache=True, nogil=True)
-def _relax(cell, body, rest, count, has_rest):  # type: ignore[no-untyped-def]
+def _relax(cells, body, rest, count, has_rest):  # type: ignore[no-untyped-def]
+    """cells = min(cells, body * count + rest), flat: what the compiler vectorises."""
     if has_rest:
-        for x in range(cell.shape[0]):
+        for x in range(cells.shape[0]):
             value = body[x] * count + rest[x]
-            if body[x] >= _INF or rest[x] >= _INF:
-                value = _INF
-            cell[x] = min(cell[x], value)
+            cells[x] = value if value < cells[x] else cells[x]
     else:
-        for x in range(cell.shape[0]):
+        for x in range(cells.shape[0]):
             value = body[x] * count
-            if body[x] >= _INF:
-                value = _INF
-            cell[x] = min(cell[x], value)
+            cells[x] = value if value < cells[x] else cells[x]
 
 
 @numba.njit(cache=True, nogil=True)
-def _tile(block, sm, im, cm, rm, sk, ik, ck, rk, sn, in_, cn, rn):  # type: ignore[no-untyped-def]
-    rows, depth, cols, _ = block.shape
+def _tile(rows_, limits, sm, im, cm, rm, sk, ik, ck, rk, sn, in_, cn, rn):  # type: ignore[no-untyped-def]
+    """rows_: the block as [m, k, n * limit]. Tiles of m and k relax a whole row at once: those they read are finished.
+    Along n the row is finished in ascending order."""
+    rows, depth, width = rows_.shape
     for a in range(rows):
         for b in range(depth):
-            for c in range(cols):
-                cell = block[a, b, c]
-                for t in range(sm[a], sm[a + 1]):
-                    _relax(cell, block[im[t], b, c], block[rm[t], b, c], cm[t], rm[t] >= 0)
-                for t in range(sk[b], sk[b + 1]):
-                    _relax(cell, block[a, ik[t], c], block[a, rk[t], c], ck[t], rk[t] >= 0)
+            row = rows_[a, b]
+            for t in range(sm[a], sm[a + 1]):
+                _relax(row, rows_[im[t], b], rows_[rm[t], b], cm[t], rm[t] >= 0)
+            for t in range(sk[b], sk[b + 1]):
+                _relax(row, rows_[a, ik[t]], rows_[a, rk[t]], ck[t], rk[t] >= 0)
+            for c in range(width // limits):
+                cell = row[c * limits : (c + 1) * limits]
                 for t in range(sn[c], sn[c + 1]):
-                    _relax(cell, block[a, b, in_[t]], block[a, b, rn[t]], cn[t], rn[t] >= 0)
+                    body = row[in_[t] * limits : (in_[t] + 1) * limits]
+                    left = max(rn[t], 0)
+                    rest = row[left * limits : (left + 1) * limits]
+                    _relax(cell, body, rest, cn[t], rn[t] >= 0)
 
 
 def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.ndarray, maps: np.ndarray) -> None:
@@ -69,4 +67,4 @@ def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.
 def tile_pass(block: np.ndarray, lists: TileLists) -> None:
     """See passes_numpy.tile_pass."""
     args = [x[axis] for axis in range(3) for x in (lists.start, lists.index, lists.count, lists.rest)]
-    _tile(block, *args)
+    _tile(block.reshape(*block.shape[:2], -1), block.shape[3], *args)

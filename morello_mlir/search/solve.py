@@ -23,7 +23,7 @@ from ..actions import (
 from ..actions.space import holds
 from ..errors import ScheduleError, SpecError
 from ..spec import Spec
-from ..targets import COST_UNITS, INFINITE, Target
+from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .schedule import Hole, Node, Split, Tile, children
 from .tables import AXES, Tables
 
@@ -73,7 +73,7 @@ class Search:
             node, cost = self._solved[goal]
         return Solution(goal, node, cost, "memo" if known else "search", time.perf_counter() - start)
 
-    def cost(self, spec: Spec) -> int:
+    def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
         key, dims, left = self._point(spec.canonical())
         return self._value(self._goal_tables(dims, limits_of(spec, self.target)), key, dims, left)
@@ -100,36 +100,36 @@ class Search:
             self._tables.popitem(last=False)
         return tables
 
-    def _value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> int:
+    def _value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
         """The optimal cost at a point. Points that no table holds (before to_accum, batches, registers taken by an
         output) are worked out from the actions, as reconstruction does."""
         if _tabled(key, dims):
             return tables.at(key, dims, left)
         options = (self._price(tables, a, key, dims, left) for a in explore(key, dims, self.target))
-        return min(options, default=int(INFINITE))
+        return min(options, default=INFINITE)
 
     def _price(
         self, tables: Tables, action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]
-    ) -> int:
+    ) -> float:
         """What `action` costs here with optimal children; INFINITE where it is not legal."""
         if not holds(action.conditions(key, dims, left, self.target)):
-            return int(INFINITE)
+            return INFINITE
         after = remaining(action, key, dims, left, self.target)
-        total = int(action.cost(key, dims, self.target))
+        total: float = int(action.cost(key, dims, self.target))
         for child in action.children(key, dims):
             if child.count:
-                below = self._value(tables, child.key, child.dims, after)
-                if below >= INFINITE:
-                    return int(INFINITE)
-                total += int(child.count) * below
+                total += int(child.count) * self._value(tables, child.key, child.dims, after)
         return total
 
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
         key, dims, left = self._point(spec)
         tables = self._goal_tables(dims, left)
-        if self._value(tables, key, dims, left) >= INFINITE:
+        cost = self._value(tables, key, dims, left)
+        if cost >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {spec}")
+        if cost >= MAX_COST:
+            raise SpecError(f"too large: costs beyond {MAX_COST // COST_UNITS:,} cycles are not exact, in {spec}")
         done: dict[object, Node] = {}
 
         def build(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
@@ -147,7 +147,7 @@ class Search:
                     return action.node([build(c.key, c.dims, after) for c in action.children(key, dims) if c.count])
             raise AssertionError(f"no action of {key} at {dict(dims)} has the table's cost {best}")
 
-        return build(key, dims, left), self._value(tables, key, dims, left)
+        return build(key, dims, left), int(cost)
 
     # ------------------------------------------------------------ schedules given by hand
 

@@ -78,12 +78,13 @@ class Tables:
         step = self.target.cache(memory).step
         return np.arange(0, self.limits[memory] + 1, step, dtype=np.int64)
 
-    def at(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> int:
+    def at(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
         """The optimal cost of the Spec at `key`, `dims` with `left` of each memory; INFINITE where there is none."""
         table = self.table(key)
         memory = key.limit_axis()
         i = left[memory] // self.target.cache(memory).step if memory else 0
-        return int(table[self.number["m"][dims["m"]], self.number["k"][dims["k"]], self.number["n"][dims["n"]], i])
+        value = table[self.number["m"][dims["m"]], self.number["k"][dims["k"]], self.number["n"][dims["n"]], i]
+        return int(value) if value < INFINITE else INFINITE
 
     def table(self, key: TableKey) -> np.ndarray:
         """The block of `key`, `[m, k, n, limit]`, solving it (and what it needs) first."""
@@ -95,7 +96,7 @@ class Tables:
 
     def _solve(self, key: TableKey) -> np.ndarray:
         shape = (*(len(self.sizes[d]) for d in AXES), len(self.limit_values(key)))
-        block = np.full(shape, INFINITE, np.int64)
+        block = np.full(shape, INFINITE)
         for kernel in kernels(key, self.target):
             self._fill(block, key, kernel)
         for move in moves(key, self.target):
@@ -128,30 +129,27 @@ class Tables:
         """Moves: the child's table, read at what the move leaves of the memory it allocates."""
         (child,) = move.children(key, self._grid)
         below = self.table(child.key)
-        cost = np.asarray(move.cost(key, self._grid, self.target), np.int64)
+        cost = np.asarray(move.cost(key, self._grid, self.target), np.float64)
         used = move.uses(key, self._grid, self.target)
         memory, amount = next(iter(used.items()), (None, np.zeros((1, 1, 1), np.int64)))
         distinct, group = np.unique(np.asarray(amount, np.int64), return_inverse=True)
-        group = group.reshape(np.shape(amount)).astype(np.int64)
-        maps = np.empty((len(distinct), block.shape[3]), np.int64)
-        for g, taken in enumerate(distinct):
-            maps[g] = self._limit_map(key, child.key, memory, int(taken))
-        # Groups of equal maps would only cost time; sizes beyond every limit collapse into one.
+        maps = self._limit_maps(key, child.key, memory, distinct)
+        # Amounts that lead to the same limits share a map; sizes beyond every limit collapse into one.
         maps, merged = np.unique(maps, axis=0, return_inverse=True)
-        group = merged.reshape(-1)[group]
+        group = merged.reshape(-1)[group].reshape(np.shape(amount))
         self.impl.move_pass(block, below, _three(cost), _three(group), maps)
 
-    def _limit_map(self, key: TableKey, child: TableKey, memory: str | None, taken: int) -> np.ndarray:
-        """For every limit of `key`: the limit index of `child` once `taken` of `memory` is gone, -1 where it is not."""
+    def _limit_maps(self, key: TableKey, child: TableKey, memory: str | None, taken: np.ndarray) -> np.ndarray:
+        """`[amount, limit]`: for every amount taken of `memory` and limit of `key`, the limit index of `child`; -1 where
+        the amount is not there."""
         axis, below = key.limit_axis(), child.limit_axis()
         values = self.limit_values(key)
         if memory is None or memory == "VRF":
-            fits = taken <= self.limits["VRF"]
-            same = np.arange(len(values)) if below == axis else np.full(len(values), self._top(below))
-            return np.where(fits, same, -1)
+            index = np.arange(len(values)) if below == axis else np.full(len(values), self._top(below))
+            return np.where(taken[:, None] <= self.limits["VRF"], index, -1)
         before = values if axis == memory else np.full(len(values), self.limits[memory])
-        rest = before - taken
-        index = rest // self.target.cache(memory).step if below == memory else np.full(len(values), self._top(below))
+        rest = before - taken[:, None]
+        index = rest // self.target.cache(memory).step if below == memory else np.full(rest.shape, self._top(below))
         return np.where(rest >= 0, index, -1)
 
     def _top(self, memory: str | None) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 class TileLists:
     """Compressed rows for each of three axes: the tiles of size number i are `start[i]:start[i+1]` of the others.
 
-    index: the tile's size number; count: how often it fits; rest: the size number of the remainder, or -1.
+    index: the tile's size number; count: how often it fits (float64, as costs are); rest: the size number of the remainder, or -1.
     """
 
     start: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -31,4 +31,6 @@ def axis_lists(sizes: list[int], tiles: Callable[[int], list[tuple[int, int, int
             count.append(times)
             rest.append(number[left] if left else -1)
         start.append(len(index))
-    return tuple(np.array(x, np.int64) for x in (start, index, count, rest))
+    return tuple(
+        np.array(x, t) for x, t in ((start, np.int64), (index, np.int64), (count, np.float64), (rest, np.int64))
+    )

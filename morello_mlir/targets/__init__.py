@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..errors import InputError
 from .avx2 import AVX2
 from .avx512 import AVX512
-from .base import COST_UNITS, INFINITE, LINE, Cache, Costs, LineCost, Target, ceil_div, fixed
+from .base import COST_UNITS, INFINITE, LINE, MAX_COST, Cache, Costs, LineCost, Target, ceil_div, fixed
 
 TARGETS = {t.name: t for t in (AVX2, AVX512)}
 
@@ -53,6 +53,7 @@ __all__ = [
     "COST_UNITS",
     "INFINITE",
     "LINE",
+    "MAX_COST",
     "TARGETS",
     "Cache",
     "Costs",

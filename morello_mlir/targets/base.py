@@ -17,8 +17,10 @@ from ..spec import dtype_bytes
 
 #: Integer cost units in one cycle.
 COST_UNITS = 1000
-#: The cost of what has no implementation. Sums and products of finite costs stay far below it.
-INFINITE = np.int64(1) << np.int64(62)
+#: The cost of what has no implementation. Tables hold costs as float64: integers up to MAX_COST are exact there, and
+#: infinity behaves under sums and products as no integer does.
+INFINITE = float("inf")
+MAX_COST = 1 << 53
 #: Bytes in a cache line.
 LINE = 64
 

@@ -29,7 +29,7 @@ def brute_force(spec, target):
     @lru_cache(maxsize=None)
     def best(goal):
         key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims))
-        costs = [int(INFINITE)]
+        costs = [INFINITE]
         for action in explore(key, dims, target):
             node = action.node([Hole(), Hole()])
             if isinstance(node, (Tile, Split)) and dims[node.dim] % node.size == 0:
@@ -41,7 +41,7 @@ def brute_force(spec, target):
             total = int(action.cost(key, dims, target))
             for count, child in smaller:
                 total += count * best(child)
-            costs.append(min(total, int(INFINITE)))
+            costs.append(total)
         return min(costs)
 
     return best(spec.canonical())
