@@ -94,7 +94,7 @@ def test_more_memory_never_costs_more(m, k, n):
 def test_tables_never_fall_with_less_memory():
     tables = Tables({"m": 24, "k": 20, "n": 32}, SMALL.limits, SMALL)
     tables.table(key_of(matmul_spec(24, 20, 32, accumulate=True), SMALL))
-    assert all((np.diff(t, axis=3) <= 0).all() for t in tables.tables.values())
+    assert all((t[..., 1:] <= t[..., :-1]).all() for t in tables.tables.values())
 
 
 def test_every_cell_reconstructs_to_its_cost():
