@@ -15,7 +15,7 @@ from mlir.dialects import arith, linalg
 from mlir.dialects.llvm import translate_module_to_llvmir
 from mlir.passmanager import PassManager
 
-from morello_mlir import dialect, diagnostics
+from morello_mlir import diagnostics, dialect
 from morello_mlir.passes.pipeline import run_pipeline
 
 LIFT = "morello-lift"
@@ -40,9 +40,9 @@ class Run:
     def __init__(self, text: str, pipeline: str):
         with _CONTEXT, ir.Location.unknown(), diagnostics.capture(_CONTEXT) as sink:
             self.module = ir.Module.parse(text)
-            run_pipeline(self.module.operation, f"builtin.module({pipeline})")
+            said = run_pipeline(self.module.operation, f"builtin.module({pipeline})")
             assert dialect.verify_specs(self.module.operation), sink.diagnostics
-        self.remarks = [d.message for d in sink.diagnostics if d.severity == diagnostics.REMARK]
+        self.remarks = [d.message for d in said if d.severity == diagnostics.REMARK]
 
     @property
     def specs(self) -> list[str]:

@@ -83,7 +83,9 @@ def cases(draw: st.DrawFn) -> Case:
         loops = tuple(draw(st.permutations([d for d, r in enumerate(roles) if operand in _PRESENT[r]])))
         arrays.append(_array(draw, loops, tuple(sizes[d] for d in loops)))
     dtype = draw(st.sampled_from(["f32", "f64"]))
-    return Case(sizes, kinds, (arrays[0], arrays[1], arrays[2]), dtype, draw(st.sampled_from(_BODIES)), draw(st.booleans()))
+    return Case(
+        sizes, kinds, (arrays[0], arrays[1], arrays[2]), dtype, draw(st.sampled_from(_BODIES)), draw(st.booleans())
+    )
 
 
 def _array(draw: st.DrawFn, loops: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
