@@ -81,8 +81,11 @@ def _schedule_problems(view: SpecOp) -> list[str]:
 
 
 def bundle_size(tensor: TensorSpec, shape: tuple[int, ...], lanes: int) -> int:
-    """How many vectors of `lanes` hold a register-resident tensor of logical `shape`: whole vectors for every row."""
-    physical = tensor.layout.physical_shape(shape)
+    """How many vectors of `lanes` hold a register-resident tensor of logical `shape`: whole vectors for every row.
+
+    Rows run along the last logical dim, in whatever order the tensor lies in memory: so do the kernels' vectors.
+    """
+    physical = tensor.layout.physical_shape(shape) if tensor.layout.is_packed else shape
     return math.prod(physical[:-1]) * math.ceil(physical[-1] / lanes)
 
 

@@ -97,7 +97,7 @@ def test_a_schedule_may_be_one_string(block: ir.Block) -> None:
         (Layout.row_major(3), (1, 6, 16), 8, 12),
         (Layout.row_major(3), (1, 6, 17), 8, 18),
         (Layout.row_major(3), (2, 3, 4), 8, 6),
-        (Layout.col_major(3), (1, 16, 6), 8, 12),
+        (Layout.col_major(3), (1, 16, 6), 8, 16),
         (Layout.packed(3, 2, 16), (1, 3, 20), 8, 12),
     ],
 )
