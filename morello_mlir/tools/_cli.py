@@ -21,6 +21,10 @@ from morello_mlir.errors import InputError, MorelloError
 
 INTERRUPTED = 130
 _NOTE_BYTES = 1024
+# How MLIR bytecode begins.
+_BYTECODE = b"ML\xefR"
+# What ends the parent is handed on to the child.
+_FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
 def version_line(tool: str) -> str:
@@ -44,8 +48,17 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """The text of an MLIR file, or of stdin for `-`. Raises InputError, as a diagnostic at the file and line."""
+    """The text of a file, or of stdin for `-`. Raises InputError, as a diagnostic at the file and line."""
+    return _decoded(path, read_bytes(path))
+
+
+def read_module(path: str) -> str | bytes:
+    """An MLIR file, or stdin for `-`: its text, or its bytes where it is bytecode. Raises InputError as `read_text`."""
     data = read_bytes(path)
+    return data if data.startswith(_BYTECODE) else _decoded(path, data)
+
+
+def _decoded(path: str, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -154,18 +167,24 @@ def isolated(
     notebook = Notebook()
     sys.stdout.flush()
     sys.stderr.flush()
+    # A signal that arrives before both sides are ready for it has to wait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _run_child(tool, work, notebook, input_error)
+        _run_child(tool, work, notebook, input_error, parent)
     return _await_child(child, path, notebook, crash_status)
 
 
-def _run_child(tool: str, work: Callable[[Notebook], int], notebook: Notebook, input_error: int) -> NoReturn:
+def _run_child(
+    tool: str, work: Callable[[Notebook], int], notebook: Notebook, input_error: int, parent: int
+) -> NoReturn:
     status = 1
     try:
         # Native code does not look at Python's signal flag: the default action ends it at once.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _die_with_parent()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+        _die_with_parent(parent)
         _no_core_dump()
         status = run_tool(tool, lambda: work(notebook), input_error=input_error)
         sys.stdout.flush()
@@ -185,7 +204,8 @@ def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -
     def forward(number: int, frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    previous = {s: signal.signal(s, forward) for s in (signal.SIGINT, signal.SIGTERM)}
+    previous = {s: signal.signal(s, forward) for s in _FORWARDED}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     try:
         _, wait_status = os.waitpid(child, 0)
     finally:
@@ -204,7 +224,7 @@ def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -
     return crash_status
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """Have the kernel end this child when its parent is killed, rather than leave it computing for nobody."""
     if sys.platform != "linux":
         return
@@ -212,6 +232,9 @@ def _die_with_parent() -> None:
 
     set_parent_death_signal = 1
     ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        # It was killed before we asked.
+        os._exit(128 + signal.SIGKILL)
 
 
 def _no_core_dump() -> None:

@@ -27,9 +27,14 @@ _UNNAMED = "-"
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of the input. `text` starts with empty lines, so that its line numbers are those of the file."""
+    """A part of the input: bytecode, or text that starts with empty lines, so that its line numbers are the file's."""
 
-    text: str
+    code: str | bytes
+
+    @property
+    def text(self) -> str:
+        """What can hold comments: nothing in bytecode."""
+        return self.code if isinstance(self.code, str) else ""
 
 
 def split_chunks(text: str) -> list[Chunk]:
@@ -58,13 +63,16 @@ class OptDriver:
         self.source: list[str] = []
         self.timing = Timing() if flags.mlir_timing else None
 
-    def run(self, text: str) -> int:
-        """Process the input text; returns the exit status. Raises CompileError, and InputError from writing."""
-        self.source = text.split("\n")
+    def run(self, source: str | bytes) -> int:
+        """Process the input; returns the exit status. Raises CompileError, and InputError from writing."""
+        self.source = source.split("\n") if isinstance(source, str) else []
         pipeline = self._pipeline()
         if self.flags.dump_pass_pipeline:
             print(f"Pass Manager with {len(pipeline.elements)} passes:\n{pipeline}", file=sys.stderr)
-        chunks = split_chunks(text) if self.flags.split_input_file else [Chunk(text)]
+        if self.flags.split_input_file and isinstance(source, str):
+            chunks = split_chunks(source)
+        else:
+            chunks = [Chunk(source)]
         outputs = []
         good = True
         for chunk in chunks:
@@ -134,7 +142,7 @@ class OptDriver:
             self.notebook.note("the parser")
             try:
                 with self._phase("Parser"):
-                    module = ir.Module.parse(chunk.text, context)
+                    module = ir.Module.parse(chunk.code, context)
             except ir.MLIRError as error:
                 if not sink.errors:
                     diagnostics.emit(ERROR, str(error))

@@ -39,11 +39,11 @@ def _main(arguments: list[str]) -> int:
 
 def _process(flags: OptFlags, notebook: _cli.Notebook) -> int:
     # Everything that loads MLIR happens here, in the child.
-    text = _cli.read_text(flags.input)
+    source = _cli.read_module(flags.input)
     notebook.note("loading MLIR")
     from morello_mlir.tools._opt_driver import OptDriver
 
-    return OptDriver(flags, notebook).run(text)
+    return OptDriver(flags, notebook).run(source)
 
 
 if __name__ == "__main__":

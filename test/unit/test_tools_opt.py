@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import stat
@@ -54,6 +55,20 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     done = run(str(tmp_path / "no.mlir"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"{tmp_path}/no.mlir:0:0: error: cannot open input file: No such file or directory\n"
+
+
+def test_bytecode_is_read_too(tmp_path: Path) -> None:
+    from mlir import ir
+
+    good, bad = tmp_path / "good.mlirbc", tmp_path / "bad.mlirbc"
+    with ir.Context(), good.open("wb") as file:
+        ir.Module.parse(SOURCE).operation.write_bytecode(file)
+    bad.write_bytes(good.read_bytes()[:40])
+    done = run(str(good), "--split-input-file", "--canonicalize")
+    assert (done.returncode, done.stdout, done.stderr) == (0, run().stdout, "")
+    done = run(str(bad))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{bad}:0:0: error: " in done.stderr
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -109,6 +124,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 def test_crashes_are_named_with_what_was_running(capfd: pytest.CaptureFixture[str]) -> None:
     def crash(notebook: _cli.Notebook) -> int:
         notebook.note("pass 'x'")
+        faulthandler.disable()
         os.kill(os.getpid(), signal.SIGSEGV)
         return 0
 
