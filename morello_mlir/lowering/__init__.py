@@ -17,14 +17,20 @@ __all__ = ["apply", "apply_all"]
 
 
 def apply(op: Any, node: Node, target: Target, stop_at: int | str | None = None) -> None:
-    """See `morello_mlir.lowering.execute.apply`."""
-    from .execute import apply as run
+    """Replaces the `morello.spec` op (an operation or a SpecOp) by what the schedule `node` makes of it.
 
-    run(op, node, target, stop_at)
+    stop_at: a number of steps, or a kind of step (`pack`, `move`, `kernel`, ...) above the first of which to stop;
+    smaller `morello.spec` ops with the remaining schedule stay then. A hole in the schedule stays as a Spec in any case.
+    Raises ScheduleError, naming the step, where the schedule is not legal for the op's Spec.
+    """
+    apply_all([(op, node)], target, stop_at)
 
 
-def apply_all(jobs: Sequence[tuple[SpecOp, Node]], target: Target, stop_at: int | str | None = None) -> None:
-    """See `morello_mlir.lowering.execute.apply_all`."""
-    from .execute import apply_all as run
+def apply_all(jobs: Sequence[tuple[SpecOp | Any, Node]], target: Target, stop_at: int | str | None = None) -> None:
+    """`apply` for several ops at once: what their schedules have in common is emitted once a module.
 
-    run(jobs, target, stop_at)
+    Nothing is changed where one of the schedules is not legal.
+    """
+    from .execute import execute, prepare
+
+    execute([prepare(op, node, target, stop_at) for op, node in jobs], target)

@@ -1,7 +1,7 @@
 """Writes the MLIR text of one function: SSA names, constants pooled at its top, loops, vector memory access.
 
-Text and MLIR's own parser are several times faster than building op by op through the bindings (docs/decisions), and the
-text is what one reads while debugging.
+Text and MLIR's own parser are several times faster than building op by op through the bindings (docs/decisions), and
+the text is what one reads while debugging.
 """
 
 from __future__ import annotations
@@ -202,10 +202,9 @@ class Builder:
         i = self.index(at)
         if width == lanes:
             return self.value(f"vector.load {mem.name}[{i}] : {mem.type}, {t}")
-        mask = self.mask(width, lanes)
-        return self.value(
-            f"vector.maskedload {mem.name}[{i}], {mask}, {self.zeros(lanes)} : {mem.type}, vector<{lanes}xi1>, {t} into {t}"
-        )
+        mask, zeros = self.mask(width, lanes), self.zeros(lanes)
+        types = f"{mem.type}, vector<{lanes}xi1>, {t} into {t}"
+        return self.value(f"vector.maskedload {mem.name}[{i}], {mask}, {zeros} : {types}")
 
     def _assemble(self, mem: Flat, at: Index, width: int, lanes: int, stride: int) -> str:
         """A vector of elements that are not neighbours, one load each."""
@@ -223,10 +222,8 @@ class Builder:
         elif width == lanes:
             self.line(f"vector.store {value}, {mem.name}[{self.index(at)}] : {mem.type}, {t}")
         elif self.machine.masks:
-            mask = self.mask(width, lanes)
-            self.line(
-                f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {mem.type}, vector<{lanes}xi1>, {t}"
-            )
+            mask, types = self.mask(width, lanes), f"{mem.type}, vector<{lanes}xi1>, {t}"
+            self.line(f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {types}")
         else:
             self._store_pieces(value, t, mem, at, width)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir import ir
@@ -14,7 +14,7 @@ from ..search.schedule import Node
 from ..spec import Spec
 from ..targets import Target
 from .builder import Builder
-from .kernels import Bundle
+from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, references
@@ -24,51 +24,13 @@ from .views import LHS, OUT, RHS, Operand, View
 from .walk import Env, Walk
 
 
-def apply(op: Any, node: Node, target: Target, stop_at: int | str | None = None) -> None:
-    """Replaces the `morello.spec` op (an operation or a SpecOp) by what the schedule `node` makes of it.
-
-    stop_at: where to stop (see `Stop`); smaller `morello.spec` ops with the remaining schedule stay then. A hole in the
-    schedule stays as a Spec in any case. Functions are added to the op's module, and shared with those that earlier
-    calls added. Raises ScheduleError, naming the step, where the schedule is not legal for the op's Spec.
-    """
-    apply_all([(SpecOp(op), node)], target, stop_at)
-
-
-def apply_all(jobs: Sequence[tuple[SpecOp, Node]], target: Target, stop_at: int | str | None = None) -> None:
-    """`apply` for several ops of one module at once: what their schedules have in common is emitted once.
-
-    Nothing is changed where one of the schedules is not legal.
-    """
-    if not jobs:
-        return
-    stop = Stop.parse(stop_at)
-    roots = [_Root.of(op, node, target, stop) for op, node in jobs]
-    module = _module_of(jobs[0][0].operation)
-    existing = _symbols(module)
-    bodies: dict[int, str] = {}
-    functions: list[str] = []
-    for dtype in dict.fromkeys(r.dtype for r in roots):
-        own = {i: r for i, r in enumerate(roots) if r.dtype == dtype}
-        refs = references([r.plan for r in own.values()])
-        walk = Walk(Outliner(Machine.of(target, dtype), refs, existing))
-        bodies.update({i: _root_text(walk, r, i) for i, r in own.items()})
-        functions += _functions(walk)
-    text = "\n".join(["module {", *(bodies[i] for i in sorted(bodies)), *functions, "}"])
-    splice(module, [r.op.operation for r in roots], text)
-
-
 @dataclass(frozen=True, slots=True)
-class _Root:
-    """An op and its plan."""
+class Root:
+    """An op and the plan for it: legal, and not yet executed."""
 
     op: SpecOp
     spec: Spec
     plan: Plan
-
-    @staticmethod
-    def of(op: SpecOp, node: Node, target: Target, stop: Stop | None) -> _Root:
-        spec = op.spec
-        return _Root(op, spec, make_plan(spec, node, target, stop))
 
     @property
     def dtype(self) -> str:
@@ -79,7 +41,45 @@ class _Root:
         return self.spec.operands[OUT].memory == "VRF"
 
 
-def _root_text(walk: Walk, root: _Root, number: int) -> str:
+def prepare(op: Any, node: Node, target: Target, stop_at: int | str | None = None) -> Root:
+    """The plan of the schedule `node` for the `morello.spec` op (an operation or a SpecOp). Changes nothing.
+
+    stop_at: where to stop (see `Stop`). Raises ScheduleError, naming the step, where the schedule is not legal for the
+    op's Spec, and SpecError where the op is malformed.
+    """
+    spec_op = SpecOp(op)
+    spec = spec_op.spec
+    for i, value in enumerate(spec_op.operands[:OUT]):
+        view_of(spec, i, value.type)
+    return Root(spec_op, spec, make_plan(spec, node, target, Stop.parse(stop_at)))
+
+
+def execute(roots: Sequence[Root], target: Target) -> None:
+    """Replaces the ops of `roots` by what the plans say.
+
+    Functions are added to the ops' modules; what several plans, or earlier runs, have in common is emitted once.
+    """
+    modules: dict[Any, list[Root]] = {}
+    for root in roots:
+        modules.setdefault(_module_of(root.op.operation), []).append(root)
+    for module, own in modules.items():
+        _execute_in(module, own, target)
+
+
+def _execute_in(module: Any, roots: list[Root], target: Target) -> None:
+    existing = _symbols(module)
+    bodies: dict[int, str] = {}
+    functions: list[str] = []
+    for dtype in dict.fromkeys(r.dtype for r in roots):
+        own = {i: r for i, r in enumerate(roots) if r.dtype == dtype}
+        walk = Walk(Outliner(Machine.of(target, dtype), references(r.plan for r in own.values()), existing))
+        bodies.update({i: _root_text(walk, r, i) for i, r in own.items()})
+        functions += _functions(walk)
+    text = "\n".join(["module {", *(bodies[i] for i in sorted(bodies)), *functions, "}"])
+    splice(module, [r.op.operation for r in roots], text)
+
+
+def _root_text(walk: Walk, root: Root, number: int) -> str:
     """The function whose body takes the place of the op."""
     b = Builder(walk.outliner.machine)
     types = [str(v.type) for v in root.op.operands]
@@ -99,7 +99,7 @@ def _root_text(walk: Walk, root: _Root, number: int) -> str:
     return f"func.func private @{ROOT}{number}({arguments_}) -> ({out_types}) {{\n{b.text()}\n{end}\n}}"
 
 
-def _in_memory(b: Builder, walk: Walk, root: _Root, operands: list[Operand]) -> None:
+def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> None:
     """Emits the plan, with scratch for all its packs round it."""
     size = walk.scratch(root.plan)
     arena, base = f"memref<{size}xi8>", ""
@@ -126,46 +126,46 @@ def _functions(walk: Walk) -> list[str]:
 
 def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
-    first = {"store": True, "add": False, "flag": "%first"}[job.mode]
+    modes: dict[str, First] = {"store": True, "add": False, "flag": "%first"}
+    first = modes[job.mode]
     walk.body(b, job.plan, Env(arguments(job), first, "%scratch" if job.scratch else ""))
     return walk.outliner.function(job, b.text())
 
 
 def _operand(b: Builder, spec: Spec, i: int, name: str, type_: Any) -> Operand:
     """Operand `i` of the op as a memref of the shape that lowering works on (dims of size one come and go)."""
-    view = _view(spec, i, ir.MemRefType(type_))
-    rank = ir.MemRefType(type_).rank
-    outer = View(view.dtype, tuple(ir.MemRefType(type_).shape), (0,) * rank)
+    view = view_of(spec, i, type_)
+    shape = tuple(type_.shape)
+    if shape == view.shape:
+        return Operand(
+            view, name if str(type_) == view.type else b.value(f"memref.cast {name} : {type_} to {view.type}")
+        )
+    outer = View(view.dtype, shape, (0,) * len(shape))
     base, offset = b.name(), b.name()
-    more = "".join(f", {b.name()}:{rank}" for _ in range(2)) if rank else ""
-    b.line(
-        f"{base}, {offset}{more} = memref.extract_strided_metadata {name} : {type_} -> {outer.metadata_types}"
-    )
+    more = "".join(f", {b.name()}:{len(shape)}" for _ in range(2)) if shape else ""
+    b.line(f"{base}, {offset}{more} = memref.extract_strided_metadata {name} : {type_} -> {outer.metadata_types}")
     return Operand(view, base=base, offset=offset)
 
 
-def _view(spec: Spec, i: int, type_: Any) -> View:
+def view_of(spec: Spec, i: int, type_: Any) -> View:
     """How operand `i` lies in memory. Raises SpecError where its memref has another shape than the Spec says."""
+    if not isinstance(type_, ir.MemRefType):
+        raise SpecError(f"operand {i}: expected a memref, not {type_}")
     tensor = spec.operands[i]
-    sizes = spec.operand_shape(i)
-    strides, _ = type_.get_strides_and_offset()
-    own = [(size, stride) for size, stride in zip(type_.shape, strides, strict=True) if size != 1]
     packed = None
     if tensor.layout.is_packed:
         dim = next(d for d, w in tensor.layout.parts if w is not None)
         packed = (dim, int(tensor.layout.pack_width(dim) or 1))
-    wanted = View(tensor.dtype, sizes, (), packed).shape
-    out, left = [], list(own)
-    for size in wanted:
-        if size == 1:
-            out.append(1)
-        elif left and left[0][0] == size:
-            out.append(left.pop(0)[1])
-        else:
-            raise SpecError(f"operand {i} ({type_}) does not have the sizes {list(wanted)}")
-    if left:
-        raise SpecError(f"operand {i} ({type_}) does not have the sizes {list(wanted)}")
-    return View(tensor.dtype, sizes, tuple(out), packed)
+    view = View(tensor.dtype, spec.operand_shape(i), (), packed)
+    strides, _ = type_.get_strides_and_offset()
+    if tuple(type_.shape) == view.shape:
+        return replace(view, strides=tuple(strides))
+    # Dims of one element may be missing or be more: the others must agree, in order.
+    own = [(size, stride) for size, stride in zip(type_.shape, strides, strict=True) if size != 1]
+    if [size for size, _ in own] != [size for size in view.shape if size != 1]:
+        raise SpecError(f"operand {i}: {type_} does not have the sizes {list(view.shape)}")
+    left = iter(own)
+    return replace(view, strides=tuple(1 if size == 1 else next(left)[1] for size in view.shape))
 
 
 def _module_of(op: Any) -> Any:

@@ -16,8 +16,8 @@ First = bool | str
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """An m x n output tile in registers: `rows` x `vectors` of SSA vectors, row by row, along n; the last vector of a row
-    has `tail` live lanes."""
+    """An m x n output tile in registers: `rows` x `vectors` of SSA vectors, row by row, along n; the last vector of a
+    row has `tail` live lanes."""
 
     rows: int
     vectors: int
@@ -49,9 +49,10 @@ class _Strides:
 
 
 def broadcast_fma(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
-    """Adds lhs @ rhs to a register tile: every k step loads the vectors of a row of rhs and broadcasts elements of lhs."""
+    """Adds lhs @ rhs to a register tile: a k step loads the vectors of a row of rhs and broadcasts elements of lhs."""
     depth, lanes = sizes[2], b.machine.lanes
-    available = rhs.view.packed[1] if rhs.view.packed and rhs.view.packed[0] == 2 else sizes[3]
+    # Panels are padded with zeros: whole vectors may be read.
+    available = max(sizes[3], rhs.view.packed[1] if rhs.view.packed else 0)
     widths = tuple(min(lanes, available - v * lanes) for v in range(tile.vectors))
     s = _Strides(lhs.view.stride(1), lhs.view.stride(2), rhs.view.stride(1), rhs.view.stride(2), widths)
     a, w = lhs.flat(b), rhs.flat(b)
@@ -66,9 +67,7 @@ def broadcast_fma(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bu
     return tile.with_values(_steps(b, a, w, at, s, tile.with_values(values), depth - whole))
 
 
-def _steps(
-    b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int
-) -> list[str]:
+def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int) -> list[str]:
     """`count` k steps from `at` (offsets in lhs and rhs), without a loop."""
     values = list(tile.values)
     for step in range(count):

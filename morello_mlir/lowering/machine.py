@@ -8,7 +8,7 @@ from ..targets import Target
 
 #: Steps of a kernel's k loop in one iteration: enough to hide the loop's own instructions.
 UNROLL = 4
-#: Rows that a copying pack reads at once: neighbouring rows share the way through the panels, and few streams stay open.
+#: Rows that a copying pack reads at once: they share the way through the panels, and few streams stay open.
 PACK_ROWS = 4
 
 

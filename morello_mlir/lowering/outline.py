@@ -52,9 +52,7 @@ class Outliner:
         """Whether several places refer to `plan`."""
         return not isinstance(plan, Leftover) and self._references.get(plan, 0) > 1
 
-    def call(
-        self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: str, scratch: int
-    ) -> None:
+    def call(self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: str, scratch: int) -> None:
         """Calls the function of `plan`, which is emitted later if it does not exist yet."""
         mode = "flag" if isinstance(first, str) else "store" if first else "add"
         views = tuple(o.view.canonical() for o in operands)
@@ -62,7 +60,8 @@ class Outliner:
         if name not in self._made and name not in self._existing:
             self._made.add(name)
             self.jobs.append(Job(name, plan, views, mode, scratch))
-        args, types = [], []
+        args: list[str] = []
+        types: list[str] = []
         for o in operands:
             args += o.parts(b)
             types += [f"memref<{self.machine.dtype}>", "index"]
@@ -116,5 +115,3 @@ def _kind(plan: Plan) -> str:
             inner = inner.body
         return inner.kernel if isinstance(inner, Leaf) else "registers"
     return "pack" if isinstance(plan, Pack) else "block"
-
-

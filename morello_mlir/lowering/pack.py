@@ -18,7 +18,8 @@ from .views import Flat, Operand, View
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What is copied: `extent` x `depth` elements (packed dim x other dim), their strides in the source, and the panels."""
+    """What is copied: `extent` x `depth` elements (packed dim x other dim), `along` and `across` apart in the source, to
+    panels of `width` that are `panel` apart."""
 
     source: Flat
     target: Flat

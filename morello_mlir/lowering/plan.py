@@ -8,7 +8,7 @@ code apart. With `stop` the schedule is kept as it is written and is cut there: 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from ..errors import ScheduleError
 from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
-from .views import LHS, OPERAND_DIMS, OUT, RHS, View
+from .views import OPERAND_DIMS, View
 
 #: Sizes by position: b, m, k, n.
 Sizes: TypeAlias = tuple[int, ...]
@@ -115,18 +115,6 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     return ()
 
 
-def walk(plan: Plan) -> Iterator[Plan]:
-    """Every distinct subtree once."""
-    seen: set[Plan] = set()
-    stack = [plan]
-    while stack:
-        p = stack.pop()
-        if p not in seen:
-            seen.add(p)
-            yield p
-            stack.extend(children(p))
-
-
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Where to stop: after `levels` steps of the schedule, or above the first step of a kind.
@@ -189,7 +177,7 @@ class _Planner:
         if isinstance(node, (Tile, Split)):
             return self._loop(spec, node, below, depth)
         body = self.plan(below[0], node.body, depth + 1)
-        if isinstance(node, ToAccum) or node.memory != "VRF" and node.layout is None:
+        if isinstance(node, ToAccum) or (node.memory != "VRF" and node.layout is None):
             return body
         if node.layout is None:
             return Registers(spec.dims, body)
@@ -229,7 +217,7 @@ def _merged(loop: Loop) -> Plan:
 
 
 def scratch_bytes(plan: Plan, dtype: str, memo: dict[Plan, int]) -> int:
-    """Bytes of scratch that `plan` needs: its own pack lies above what its children need, wherever it is called from."""
+    """Bytes of scratch that `plan` needs: its own pack lies above what its children need, whoever calls it."""
     if plan not in memo:
         below = max((scratch_bytes(c, dtype, memo) for c in children(plan)), default=0)
         memo[plan] = below + (pack_bytes(plan, dtype) if isinstance(plan, Pack) else 0)
@@ -243,16 +231,13 @@ def pack_bytes(pack: Pack, dtype: str) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def references(plans: Mapping[int, Plan] | list[Plan]) -> dict[Plan, int]:
+def references(plans: Iterable[Plan]) -> dict[Plan, int]:
     """How many places refer to each node, over all `plans`."""
     refs: dict[Plan, int] = {}
-    stack = list(plans.values() if isinstance(plans, Mapping) else plans)
+    stack = list(plans)
     while stack:
         p = stack.pop()
         refs[p] = refs.get(p, 0) + 1
         if refs[p] == 1:
             stack.extend(children(p))
     return refs
-
-
-__all__ = ["ALIGNMENT", "LHS", "OUT", "RHS", "Leaf", "Leftover", "Loop", "Pack", "Plan", "Registers", "Stop", "make_plan"]

@@ -59,7 +59,7 @@ def _added(b: Builder, c: Flat, out: Operand, tile: Bundle) -> list[str]:
 
 
 def _prefetch(b: Builder, c: Flat, out: Operand, m: int, n: int) -> None:
-    """Asks for every line of the tile, for writing. The address may be unaligned: the last element may lie in one more."""
+    """Asks for every line of the tile, for writing. Rows may start anywhere: their last element may lie in one more."""
     if not out.view.has_unit(2):
         return
     step = _LINE // dtype_bytes(out.view.dtype)

@@ -12,8 +12,8 @@ ROOT = "morello_root_"
 
 
 def splice(module: Any, ops: Sequence[Any], text: str) -> None:
-    """Replaces every op of `ops` by the body of the function `ROOT + its number` in `text`, whose arguments are the op's
-    operands and whose results are the op's results. The other functions of `text` are appended to `module`."""
+    """Replaces every op of `ops` by the body of the function `ROOT + its number` in `text`, whose arguments are the
+    op's operands and whose results are the op's results. The other functions of `text` are appended to `module`."""
     parsed = ir.Module.parse(text, module.context)
     roots = {f"{ROOT}{i}": op for i, op in enumerate(ops)}
     places = [op.location for op in ops]

@@ -50,7 +50,8 @@ def _of_blocks(b: Builder, vectors: list[str], lanes: int, block: int) -> list[s
     count = len(vectors)
     if count == 1:
         return vectors
-    even, odd = [], []
+    even: list[str] = []
+    odd: list[str] = []
     for i in range(0, count, 2):
         for phase, out in ((0, even), (1, odd)):
             blocks = range(phase, count, 2)

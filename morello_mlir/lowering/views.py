@@ -46,12 +46,14 @@ class View:
         return ", ".join([f"memref<{self.dtype}>", *["index"] * (1 + 2 * len(self.shape))])
 
     def stride(self, dim: int) -> int:
-        """Elements from one place along `dim` to the next, within a panel."""
+        """Elements from one place along `dim` to the next, within a panel. Panels of width one may be crossed."""
         if self.packed is None:
             return self.strides[dim]
         if dim == 0:
             return self.strides[0]
-        return self.strides[3] if dim == self.packed[0] else self.strides[2]
+        if dim != self.packed[0]:
+            return self.strides[2]
+        return self.strides[3] if self.packed[1] > 1 else self.strides[1]
 
     def has_unit(self, dim: int) -> bool:
         """Whether neighbours along `dim` (within a panel) are neighbours in memory; true of a single element."""
@@ -74,8 +76,8 @@ class View:
 
     @staticmethod
     def panels(dtype: str, sizes: tuple[int, ...], dim: int, width: int) -> View:
-        """The packed copy of a tensor of `sizes`, its panels one row longer than needed: a power-of-two panel size would
-        put the same row of all panels into one cache set."""
+        """The packed copy of a tensor of `sizes`, its panels one row longer than needed: with a power of two between
+        panels the same row of all of them would fall into one cache set."""
         shape = (sizes[0], -(-sizes[dim] // width), sizes[3 - dim] + 1, width)
         return View(dtype, sizes, dense_strides(shape), (dim, width))
 

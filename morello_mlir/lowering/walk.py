@@ -19,8 +19,8 @@ _MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar":
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What a node is emitted into: its operands, whether the first reduction step stores, and the scratch arena (the SSA
-    name of a rank-0 memref; empty where nothing below packs)."""
+    """What a node is emitted into: its operands, whether the first reduction step stores, and the scratch arena (the
+    SSA name of a rank-0 memref; empty where nothing below packs)."""
 
     operands: tuple[Operand, ...]
     first: First
@@ -117,5 +117,3 @@ class Walk:
         operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))
         emit_pack(b, source, operand, view)
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))
-
-

@@ -48,8 +48,8 @@ def context() -> Any:
 
 @dataclass(frozen=True)
 class Storage:
-    """How an operand lies in memory: which of its last two dims is the fast one, the distance between its elements, what
-    is left free after a row and after a matrix (elements), an offset, and whether all batches are one."""
+    """How an operand lies in memory: which of its last two dims is the fast one, the distance between its elements,
+    what is left free after a row and after a matrix (elements), an offset, and whether all batches are one."""
 
     fast: int = 2
     gap: int = 1
@@ -165,9 +165,11 @@ def compile_cases(
 # ---------------------------------------------------------------- running and comparing
 
 
-def run_case(address: int, case: Case, rng: np.random.Generator, special: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Runs a compiled case on random operands: (what it computed, what it should have). Checks that no element outside of
-    the output changed. `special`: NaN and infinities among the inputs."""
+def run_case(
+    address: int, case: Case, rng: np.random.Generator, special: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Runs a compiled case on random operands: (what it computed, what it should have). Checks that no element outside
+    of the output changed. `special`: NaN and infinities among the inputs."""
     dtype = NUMPY[case.dtype]
     views, buffers = [], []
     for i, storage in enumerate(case.storages):

@@ -1,0 +1,50 @@
+"""`morello-apply`: executes the schedules of `morello.spec` ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from morello_mlir.dialect import spec_ops
+from morello_mlir.errors import InputError, ScheduleError, SpecError
+
+from .base import Pass, option
+
+
+@dataclass(frozen=True)
+class MorelloApply(Pass):
+    """Replace every `morello.spec` that has a schedule by what the schedule makes of it: loops, packs, vector code.
+
+    Before: `morello.spec` ops with or without schedules. After: those with one are gone, unless `stop-at` stopped early
+    or the schedule has holes; then smaller `morello.spec` ops with the remaining schedules stand in the loops, and
+    another run goes on from there. Micro-kernels, and what is used more than once, are private functions of the module.
+    """
+
+    name: ClassVar[str] = "morello-apply"
+    summary: ClassVar[str] = "Execute the schedules of morello.spec ops: loops, packing, vector code"
+    target: str = option("host", help="the machine that the schedules are for: host, avx2, avx512")
+    stop_at: str = option(
+        "", help="stop after this many steps, or above the first to_accum, tile, split, move, pack, kernel"
+    )
+    require_schedule: bool = option(False, help="a morello.spec without a schedule is an error")
+
+    def run(self, op: Any) -> None:
+        from morello_mlir.lowering.execute import execute, prepare
+        from morello_mlir.search.schedule import parse
+        from morello_mlir.targets import get_target
+
+        try:
+            target = get_target(self.target)
+        except InputError as error:
+            self.fail(op, str(error))
+        roots = []
+        for spec_op in spec_ops(op):
+            try:
+                text = spec_op.schedule_text
+                if text is not None:
+                    roots.append(prepare(spec_op.operation, parse(text), target, self.stop_at))
+                elif self.require_schedule:
+                    self.fail(spec_op.operation, "has no schedule: run morello-search before")
+            except (SpecError, ScheduleError) as error:
+                self.fail(spec_op.operation, str(error))
+        execute(roots, target)
