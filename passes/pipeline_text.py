@@ -11,6 +11,8 @@ from morello_mlir.errors import PipelineError
 
 _OPENERS = {"(": ")", "{": "}", "[": "]"}
 _CLOSERS = set(_OPENERS.values())
+# Far more than any pipeline needs, and far less than Python's stack holds.
+_MAX_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,22 @@ def pipeline_error(message: str, offset: int) -> PipelineError:
 
 def parse_text(text: str) -> tuple[Element, ...]:
     """The elements of a pipeline. Raises PipelineError naming the element at fault and its offset."""
-    elements, end = _parse_list(text, 0, None)
+    elements, end = _parse_list(text, 0, None, 0)
     if end < len(text):
         raise pipeline_error(f"unbalanced '{text[end]}'", end)
     return elements
 
 
-def _parse_list(text: str, start: int, opener: int | None) -> tuple[tuple[Element, ...], int]:
+def _parse_list(text: str, start: int, opener: int | None, depth: int) -> tuple[tuple[Element, ...], int]:
     """Elements up to the `)` that closes `opener`, or to the end. Returns them and the offset of what ended them."""
+    if depth > _MAX_DEPTH:
+        raise pipeline_error(f"more than {_MAX_DEPTH} nests in one another", start)
     elements: list[Element] = []
     i = _skip_space(text, start)
     if (opener is None and i == len(text)) or (opener is not None and text[i : i + 1] == ")"):
         return (), i
     while True:
-        element, i = _parse_element(text, i)
+        element, i = _parse_element(text, i, depth)
         elements.append(element)
         i = _skip_space(text, i)
         if i < len(text) and text[i] == ",":
@@ -79,7 +83,7 @@ def _parse_list(text: str, start: int, opener: int | None) -> tuple[tuple[Elemen
         raise pipeline_error(f"expected ',' after '{element}', not '{text[i]}'", i)
 
 
-def _parse_element(text: str, start: int) -> tuple[Element, int]:
+def _parse_element(text: str, start: int, depth: int) -> tuple[Element, int]:
     i = start
     while i < len(text) and not text[i].isspace() and text[i] not in ",(){}[]":
         i += 1
@@ -89,7 +93,7 @@ def _parse_element(text: str, start: int) -> tuple[Element, int]:
         raise pipeline_error(f"expected the name of a pass or op, not {found}", i)
     after = _skip_space(text, i)
     if after < len(text) and text[after] == "(":
-        children, end = _parse_list(text, after + 1, after)
+        children, end = _parse_list(text, after + 1, after, depth + 1)
         return Element(name, None, children, start), end + 1
     if after < len(text) and text[after] == "{":
         end = _matching(text, after, name)

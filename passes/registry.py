@@ -40,6 +40,7 @@ PASSES: dict[str, str] = {
     "morello-select-entry": "morello_mlir.passes.morello_select_entry:SelectEntry",
     "morello-specialize": "morello_mlir.passes.morello_specialize:Specialize",
     "morello-strip-attributes": "morello_mlir.passes.morello_strip_attributes:StripAttributes",
+    "morello-verify-shapes": "morello_mlir.passes.morello_verify_shapes:VerifyShapes",
 }
 
 # name -> "module:function", one line each. See `NamedPipeline`.
@@ -57,8 +58,9 @@ class NamedPipeline:
     """A name that stands for pipeline text.
 
     `function` returns the elements of a pipeline on `builtin.module`, as text. Its keyword parameters (annotated, with
-    defaults) are the options, spelled as those of a pass are; a function with the single parameter `options` gets the
-    raw text of each option in a dict instead, and checks them itself. The first line of its docstring is the summary.
+    defaults) are the options, spelled as those of a pass are; `Annotated[int, "help"]` documents one. A function with
+    the single parameter `options` gets the raw text of each option in a dict instead, and checks them itself. The first
+    line of its docstring is the summary.
     """
 
     name: str
@@ -73,9 +75,14 @@ class NamedPipeline:
         """The options by spelling; empty for a function that takes them raw."""
         if self._takes_raw():
             return {}
-        hints = typing.get_type_hints(self.function)
-        parameters = inspect.signature(self.function).parameters.values()
-        return {p.name.replace("_", "-"): Option(p.name, hints[p.name], p.default) for p in parameters}
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        table = {}
+        for parameter in inspect.signature(self.function).parameters.values():
+            kind, text = hints[parameter.name], ""
+            if typing.get_origin(kind) is typing.Annotated:
+                kind, text = typing.get_args(kind)[:2]
+            table[parameter.name.replace("_", "-")] = Option(parameter.name, kind, parameter.default, text)
+        return table
 
     def expand(self, options: str) -> str:
         """The pipeline text. Raises PipelineError for unknown or malformed options."""

@@ -100,7 +100,8 @@ def write_text(path: str | None, text: str) -> None:
 
 def display_name(path: str) -> str:
     """How diagnostics call an input."""
-    return "<stdin>" if path == "-" else path
+    # File names are bytes to the system; what is not text in one must not stop the message about it.
+    return "<stdin>" if path == "-" else os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 
 def located(path: str, line: int, column: int, message: str) -> str:
@@ -143,7 +144,7 @@ class Notebook:
         self._memory = mmap.mmap(-1, _NOTE_BYTES)
 
     def note(self, text: str) -> None:
-        data = text.encode("utf-8")[: _NOTE_BYTES - 1]
+        data = text.encode("utf-8", errors="replace")[: _NOTE_BYTES - 1]
         self._memory[: len(data) + 1] = data + b"\0"
 
     def read(self) -> str:

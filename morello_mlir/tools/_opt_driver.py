@@ -178,7 +178,8 @@ class OptDriver:
         )
         if self.flags.mlir_print_debuginfo:
             # A quote inside an MLIR string is escaped: this can only be the file name of a location.
-            text = text.replace(f'"{_UNNAMED}":', f'"{self.name}":')
+            name = self.name.replace("\\", "\\\\").replace('"', "\\22")
+            text = text.replace(f'"{_UNNAMED}":', f'"{name}":')
         return text if text.endswith("\n") else text + "\n"
 
     def _phase(self, name: str) -> Any:

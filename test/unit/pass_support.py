@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from morello_mlir.passes import registry
 from morello_mlir.passes.base import Pass, emit_error, option, remark, warn
@@ -78,7 +78,7 @@ class Fail(Pass):
             raise ZeroDivisionError("a bug")
 
 
-def twice(*, count: int = 2, suffix: str = "_p") -> str:
+def twice(*, count: Annotated[int, "how often"] = 2, suffix: str = "_p") -> str:
     """Note, then rename the functions.
 
     More words.

@@ -63,6 +63,11 @@ def test_any_text_is_parsed_or_refused_with_its_place(text: str) -> None:
         assert parse_text(to_text(elements)) == elements
 
 
+def test_endless_nesting_is_refused() -> None:
+    with pytest.raises(PipelineError, match="more than 64 nests in one another"):
+        parse_text("a(" * 100_000)
+
+
 def test_space_does_not_matter() -> None:
     text = " builtin.module ( func.func( a , b {x=1} ) ,\n c ) "
     assert to_text(parse_text(text)) == "builtin.module(func.func(a,b{x=1}),c)"

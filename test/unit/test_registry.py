@@ -14,7 +14,7 @@ from pass_support import Note, registered, twice
 
 from morello_mlir.errors import PipelineError
 from morello_mlir.passes import registry
-from morello_mlir.passes.base import Pass
+from morello_mlir.passes.base import Option, Pass
 from morello_mlir.passes.registry import NamedPipeline
 
 
@@ -135,6 +135,7 @@ def test_broken_plugins_are_named(plugins: list[EntryPoint], reference: str, mes
 def test_pipelines_have_typed_options() -> None:
     item = registry.lookup("test-twice")
     assert isinstance(item, NamedPipeline)
+    assert item.options()["count"] == Option("count", int, 2, "how often")
     assert item.expand("count=3").startswith("test-note{count=3}")
     with pytest.raises(PipelineError, match="pipeline 'test-twice' has no option 'x' \\(options: count, suffix\\)"):
         item.expand("x=1")

@@ -57,6 +57,15 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     assert done.stderr == f"{tmp_path}/no.mlir:0:0: error: cannot open input file: No such file or directory\n"
 
 
+def test_names_that_are_not_text_do_not_matter(tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.mlir")
+    done = run(odd)
+    assert done.stderr == f"{tmp_path}/\\xff.mlir:0:0: error: cannot open input file: No such file or directory\n"
+    Path(odd).write_text(SOURCE)
+    assert "\\\\xff.mlir" in run(odd, "--mlir-print-debuginfo").stdout
+    assert run(odd, os.fsdecode(b"--pass-pipeline=builtin.module(\xff)")).returncode == 1
+
+
 def test_bytecode_is_read_too(tmp_path: Path) -> None:
     from mlir import ir
 
