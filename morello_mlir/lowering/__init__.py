@@ -20,8 +20,8 @@ def apply(op: Any, node: Node, target: Target, stop_at: int | str | None = None)
     """Replaces the `morello.spec` op (an operation or a SpecOp) by what the schedule `node` makes of it.
 
     stop_at: a number of steps, or a kind of step (`pack`, `move`, `kernel`, ...) above the first of which to stop;
-    smaller `morello.spec` ops with the remaining schedule stay then. A hole in the schedule stays as a Spec in any case.
-    Raises ScheduleError, naming the step, where the schedule is not legal for the op's Spec.
+    smaller `morello.spec` ops with the remaining schedule stay then. A hole in the schedule stays as a Spec in any
+    case. Raises ScheduleError, naming the step, where the schedule is not legal for the op's Spec.
     """
     apply_all([(op, node)], target, stop_at)
 

@@ -15,11 +15,14 @@ from .machine import PACK_ROWS
 from .transpose import BLOCK, transposed
 from .views import Flat, Operand, View
 
+#: Bytes of a row of a transposed block. Longer ones (AVX-512) are no faster, and take LLVM twice as long.
+WIDEST_BLOCK = 32
+
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What is copied: `extent` x `depth` elements (packed dim x other dim), `along` and `across` apart in the source, to
-    panels of `width` that are `panel` apart."""
+    """What is copied: `extent` x `depth` elements (packed dim x other dim), `along` and `across` apart in the source,
+    to panels of `width` that are `panel` apart."""
 
     source: Flat
     target: Flat
@@ -99,10 +102,11 @@ def _each_panel(b: Builder, c: _Copy, start: Index, place: Index, emit) -> None:
 
 def _transpose_panel(b: Builder, c: _Copy, start: Index, place: Index, valid: int) -> None:
     """`valid` source rows, contiguous along the other dim, become the columns of the panel."""
-    for first in range(0, c.width, b.machine.lanes):
-        want = min(b.machine.lanes, c.width - first)
+    widest = min(b.machine.lanes, WIDEST_BLOCK // dtype_bytes(b.machine.dtype))
+    for first in range(0, c.width, widest):
+        want = min(widest, c.width - first)
         have = max(0, min(want, valid - first))
-        lanes = _block_lanes(want, b.machine.lanes, b.machine.dtype)
+        lanes = _block_lanes(want, widest, b.machine.dtype)
         whole = c.depth - c.depth % lanes
         for low, high, depth in ((0, whole, lanes), (whole, c.depth, c.depth - whole)):
             if low == high:
@@ -116,10 +120,10 @@ def _transpose_panel(b: Builder, c: _Copy, start: Index, place: Index, valid: in
                     b.vstore(column, c.target, b.add(out, i * c.width), want, lanes)
 
 
-def _block_lanes(rows: int, lanes: int, dtype: str) -> int:
+def _block_lanes(rows: int, widest: int, dtype: str) -> int:
     """The size of the transposed blocks: no larger than the rows need, at least 16 bytes."""
     size = BLOCK // dtype_bytes(dtype)
-    while size < min(rows, lanes):
+    while size < min(rows, widest):
         size *= 2
     return size
 
