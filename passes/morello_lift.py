@@ -19,6 +19,11 @@ class MorelloLift(Pass):
 
     Works with and without the tags of `morello-group`, and removes them. What no Spec covers stays as it is. A
     remark at each linalg op says its Spec, or why it was not lifted.
+
+    An op whose output may overlap an input stays with upstream, whose loops run in one defined order; a blocked nest
+    reads inputs after it has written parts of the output. Aliases are followed through all that the module shows:
+    views, branches, loops, calls. Buffers that come from outside of the module, as arguments of public functions, are
+    taken not to overlap.
     """
 
     name: ClassVar[str] = "morello-lift"
@@ -34,8 +39,9 @@ class MorelloLift(Pass):
             report(each, outcome)
             if isinstance(outcome, Lifted):
                 module = lifting.enclosing_module(each)
-                functions = modules.setdefault(module, Functions(module))
-                functions.call(each, outcome)
+                if module not in modules:
+                    modules[module] = Functions(module)
+                modules[module].call(each, outcome)
             if not isinstance(outcome, Rejected):
                 done.append(each)
         for each in done:

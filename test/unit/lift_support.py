@@ -19,13 +19,14 @@ from morello_mlir import diagnostics, dialect
 from morello_mlir.passes.pipeline import run_pipeline
 
 LIFT = "morello-lift"
+OPTIMIZE = "morello-lift,morello-search,morello-apply"
 FROM_TENSORS = (
     "morello-group,one-shot-bufferize{bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map},morello-lift"
 )
 _LOWER = (
     "builtin.module(convert-linalg-to-loops,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-    "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+    "convert-vector-to-llvm,convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,reconcile-unrealized-casts)"
 )
 _CONTEXT = ir.Context()
@@ -65,7 +66,12 @@ class Compiled:
     def __init__(self, text: str):
         module = llvm.parse_assembly(text)
         machine = llvm.Target.from_default_triple().create_target_machine(
-            opt=0, reloc="pic", codemodel="small", jit=True
+            cpu=llvm.get_host_cpu_name(),
+            features=llvm.get_host_cpu_features().flatten(),
+            opt=0,
+            reloc="pic",
+            codemodel="small",
+            jit=True,
         )
         self._engine = llvm.create_mcjit_compiler(module, machine)
         self._engine.finalize_object()
