@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ class LegalizeIntMemory(Pass):
     """Keep integers of odd widths, `i1` above all, in whole bytes of memory.
 
     Upstream's lowering of memrefs aborts on them. A memref of `iN` becomes one of the next of i8, i16, i32, i64; loads
-    truncate (`i1`: anything but zero is true) and stores zero-extend. Runs when only loads and stores touch memory.
+    truncate (`i1`: anything but zero is true) and stores extend. Runs when only loads and stores touch memory.
     """
 
     name: ClassVar[str] = "morello-legalize-int-memory"
@@ -103,16 +104,34 @@ def _rewrite_declaration(op: Any) -> None:
 
 
 def _widened(values: Any, type_: Any) -> Any:
-    """Constant contents in the wider type: bit patterns, so that all-ones i1 is 1."""
+    """Constant contents in the wider type, as stores would leave them there."""
     element = type_.element_type
     narrow = ir.IntegerType(values.type.element_type).width
     shaped = ir.RankedTensorType.get(type_.shape, element)
-    mask = (1 << narrow) - 1
+    numbers = [_extended(number, narrow) for number in _numbers(values)]
     if values.is_splat:
-        value = int(values[0] if len(values) else values.get_splat_value().value) & mask
-        return ir.DenseElementsAttr.get_splat(shaped, ir.IntegerAttr.get(element, value))
-    attributes = [ir.IntegerAttr.get(element, int(values[i]) & mask) for i in range(len(values))]
-    return ir.DenseElementsAttr.get(attributes, shaped)
+        return ir.DenseElementsAttr.get_splat(shaped, ir.IntegerAttr.get(element, numbers[0]))
+    return ir.DenseElementsAttr.get([ir.IntegerAttr.get(element, number) for number in numbers], shaped)
+
+
+def _extended(number: int, width: int) -> int:
+    """The value of the low `width` bits: signed, but true is 1."""
+    low = number & ((1 << width) - 1)
+    return low - (1 << width) if width > 1 and low >> (width - 1) else low
+
+
+def _numbers(values: Any) -> list[int]:
+    """The elements of a constant of odd integers; one of them for a splat."""
+    if ir.IntegerType(values.type.element_type).width == 1 and not values.is_splat:
+        return [int(values[i]) for i in range(len(values))]
+    # The bindings give access to i1 and whole bytes only; the text has them all, in hexadecimal where it is long.
+    text = str(values).partition("<")[2].rpartition("> :")[0]
+    if text.startswith('"0x'):
+        data = bytes.fromhex(text[3:-1])
+        size = len(data) // len(values)
+        return [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
+    words = re.findall(r"-?\d+|true|false", text)
+    return [int(word == "true") if word in ("true", "false") else int(word) for word in words]
 
 
 def _like(value_type: Any, element: Any) -> Any:
@@ -161,4 +180,6 @@ def _rewrite_store(op: Any) -> None:
         return
     element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
     with ir.InsertionPoint(op), op.location:
-        op.operands[0] = arith.ExtUIOp(_like(value.type, storage_type(element)), value).result
+        # Sign-extended, so that numpy reads an i4 of -1 as -1; but true is 1.
+        extension = arith.ExtUIOp if element.width == 1 else arith.ExtSIOp
+        op.operands[0] = extension(_like(value.type, storage_type(element)), value).result

@@ -61,7 +61,7 @@ class LegalizeTensor(Pass):
             found = [each for each in ops if each.name in _DECOMPOSED and _GROUP not in each.attributes]
             if found:
                 self._mark(found)
-                # Not on the module: the bindings destroy a root that has no parent, as a cloned module has none.
+                # Not on the module: the bindings destroy a root that has no parent, as a detached copy has none.
                 _decompose(function)
 
     def _mark(self, found: list[Any]) -> None:

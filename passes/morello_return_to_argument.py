@@ -16,6 +16,8 @@ from .types import function_type, is_tensor, set_function_type
 UNALIASED = "morello.unaliased"
 #: On an argument, an index: it receives this result of the original function.
 RESULT = "morello.result"
+#: On a `linalg.copy`: it is not the program's, but made here.
+OWN_COPY = "morello.own_copy"
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,12 @@ def _off_arguments(value: Any, block: Any) -> Any:
         return value
     with ir.InsertionPoint(op), op.location:
         fresh = tensor.EmptyOp(list(start.type.shape), start.type.element_type).result
-        op.operands[index] = linalg.copy(start, outs=[fresh]) if _reads(op, index) else fresh
+        if not _reads(op, index):
+            op.operands[index] = fresh
+            return value
+        copied = linalg.copy(start, outs=[fresh])
+        copied.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
+        op.operands[index] = copied
     return value
 
 

@@ -77,12 +77,14 @@ def morello_bufferize() -> str:
 def morello_lower_upstream(embedded: bool = False) -> str:
     """Lower linalg, scf, affine, memref, vector, math and the rest to the llvm dialect by upstream's passes
 
-    embedded: for code that `compile()` calls: public functions may take bare pointers as private ones do, and a failing
-    assertion returns to the caller (see the passes `morello-bare-pointers` and `morello-legalize-assert`).
+    embedded: for code that `compile()` calls: public functions may take bare pointers as private ones do, dynamic sizes
+    are checked, and a failing assertion returns to the caller (see the passes `morello-bare-pointers`,
+    `morello-verify-shapes` and `morello-legalize-assert`).
     """
     bare = "morello-bare-pointers{public=true}" if embedded else "morello-bare-pointers"
     assertions = ("morello-legalize-assert",) if embedded else ()
-    return ",".join((*_TO_LOOPS, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
+    checks = ("morello-verify-shapes",) if embedded else ()
+    return ",".join((*checks, *_TO_LOOPS, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
 
 
 def morello_default(target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True) -> str:

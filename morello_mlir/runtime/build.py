@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from morello_mlir import diagnostics
@@ -13,6 +15,11 @@ from . import wrapper
 from .context import LOCK
 from .objects import DATA_OFFSET
 from .signature import Signature, signature_of
+
+_PREFIX = "fn."
+
+#: Set to anything, this variable makes a failure of our own passes an error instead of a warning.
+STRICT = "MORELLO_STRICT"
 
 
 @dataclass(frozen=True)
@@ -71,13 +78,31 @@ def build(module: Any, request: Request) -> Build:
     other.
     """
     with LOCK, module.context:
-        return _Builder(module, request).run()
+        if not request.optimize:
+            return _Builder(module, request).run()
+        try:
+            return _Builder(module, request).run()
+        except _OptimizerError as error:
+            if os.environ.get(STRICT):
+                raise error.cause from None
+            # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
+            warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
+            return _Builder(module, replace(request, optimize=False)).run()
+
+
+class _OptimizerError(Exception):
+    """One of the optimising passes failed. `cause` is how."""
+
+    def __init__(self, stage: str, cause: Exception):
+        first = next(iter(str(cause).splitlines()), type(cause).__name__)
+        super().__init__(f"{stage} failed: {first}")
+        self.cause = cause
 
 
 class _Builder:
     def __init__(self, module: Any, request: Request):
         self.request = request
-        self.module = module.operation.clone()
+        self.module = _copy_of(module)
         self.times: dict[str, float] = {}
         self.messages: list[diagnostics.Diagnostic] = []
 
@@ -100,6 +125,7 @@ class _Builder:
         left = statistics.linalg_ops(self.module) if request.optimize else before
         text = str(self.module)
         started = time.perf_counter()
+        _rename_functions(self.module)
         self._run(stages["lower"])
         ir, layout, assertions, objects = self._translate(signature)
         self.times["lower_s"] = time.perf_counter() - started
@@ -125,8 +151,13 @@ class _Builder:
 
     def _stage(self, name: str, pipeline: str) -> None:
         started = time.perf_counter()
-        if pipeline:
-            self._run(pipeline)
+        try:
+            if pipeline:
+                self._run(pipeline)
+        except Exception as error:
+            if not self.request.optimize:
+                raise
+            raise _OptimizerError(name, error) from error
         self.times[f"{name}_s"] = time.perf_counter() - started
 
     def _run(self, pipeline: str) -> None:
@@ -145,10 +176,10 @@ class _Builder:
         listed = ir.ArrayAttr(entry.attributes[MESSAGES]) if MESSAGES in entry.attributes else []
         assertions = tuple(ir.StringAttr(each).value for each in listed)
         StripAttributes(keep=("llvm",)).run(self.module)
-        callee = _rename_symbols(self.module, signature.name)
+        _make_internal(self.module)
         text = translate_module_to_llvmir(self.module.operation)
         layout = wrapper.layout_of(signature, status=bool(assertions))
-        text += wrapper.packet_wrapper(signature, callee, layout, bare=bare)
+        text += wrapper.packet_wrapper(signature, _PREFIX + signature.name, layout, bare=bare)
         plain = all(p.is_plain for p in signature.parameters) and not signature.results
         objects = plain and not assertions and DATA_OFFSET is not None
         if objects and DATA_OFFSET is not None:
@@ -161,26 +192,48 @@ class _Builder:
         from morello_mlir.passes.symbols import symbol_name
 
         for op in self.module.operation.regions[0].blocks[0]:
-            if symbol_name(op) == signature.name and op.operation.name == "llvm.func":
+            if symbol_name(op) == _PREFIX + signature.name and op.operation.name == "llvm.func":
                 return op.operation, BARE in op.operation.attributes
         raise CompileError(f"function @{signature.name} was lost on the way to LLVM")
 
 
-def _rename_symbols(module: Any, entry: str) -> str:
-    """Make what the module defines internal, under names that no C library uses: a program may call its matrix product
-    `free`, or `exp`. Returns the new name of the entry."""
+def _copy_of(module: Any) -> Any:
+    """A new `mlir.ir.Module` with the same contents. (`operation.clone()` gives one without an owner, on which some of the
+    bindings' functions fail and others crash.)"""
+    import mlir.ir as ir
+
+    original = module.operation
+    copy = ir.Module.create(original.location)
+    for name in original.attributes:
+        copy.operation.attributes[name] = original.attributes[name]
+    with ir.InsertionPoint(copy.body):
+        for op in original.regions[0].blocks[0]:
+            op.operation.clone()
+    return copy
+
+
+def _rename_functions(module: Any) -> None:
+    """Prefix the names of the functions defined here, so that none is a C library's: a program may call its matrix
+    product `free`, or `expf`."""
+    import mlir.ir as ir
+
+    from morello_mlir.passes.symbols import functions, has_body, symbol_name
+
+    for function in functions(module):
+        name = symbol_name(function)
+        if name is not None and has_body(function):
+            ir.SymbolTable.replace_all_symbol_uses(name, _PREFIX + name, module.operation)
+            ir.SymbolTable.set_symbol_name(function, _PREFIX + name)
+
+
+def _make_internal(module: Any) -> None:
+    """Let LLVM inline, specialise and drop what only the wrappers call."""
     import mlir.ir as ir
 
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
-    for op in list(module.operation.regions[0].blocks[0]):
+    for op in module.operation.regions[0].blocks[0]:
         operation = op.operation
         if operation.name == "llvm.func" and len(operation.regions[0].blocks) > 0:
-            name = ir.StringAttr(operation.attributes["sym_name"]).value
-            new = f"fn.{name}"
-            ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)
-            ir.SymbolTable.set_symbol_name(operation, new)
             operation.attributes["linkage"] = internal
-            # LLVM wants default visibility and no explicit export on internal symbols.
             if "sym_visibility" in operation.attributes:
                 del operation.attributes["sym_visibility"]
-    return f"fn.{entry}"

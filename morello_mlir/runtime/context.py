@@ -25,10 +25,14 @@ def shared_context() -> Any:
     """
     import mlir.ir as ir
 
+    from morello_mlir.dialect import load
+
     context = ir.Context()
     context.enable_multithreading(False)
     # Foreign ops in functions that the entry does not reach must not matter; those it does reach are reported later.
     context.allow_unregistered_dialects = True
+    # Before anything is parsed: a `morello.spec` met first as an unknown op could not be registered any more.
+    load(context)
     return context
 
 

@@ -58,7 +58,7 @@ def element_of(mlir: str) -> Element | None:
         bits = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
         if bits is None or mlir == "f16":
             return Element(mlir, dtype, llvm, (dtype,))
-        return Element(mlir, dtype, llvm, (dtype, bits))
+        return Element(mlir, dtype, llvm, (dtype, np.dtype(bits)))
     if mlir in _COMPLEX:
         kind, llvm = _COMPLEX[mlir]
         return Element(mlir, np.dtype(kind), llvm, (np.dtype(kind),))

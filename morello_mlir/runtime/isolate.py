@@ -6,6 +6,7 @@ import mmap
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 
 _SIZE = 256
@@ -45,6 +46,9 @@ def run_isolated(work: Callable[[Phase], int], program: str) -> int:
             status = work(phase)
         except KeyboardInterrupt:
             status = 130
+        except BaseException:
+            # Nothing may leave the child by the way of the parent's code.
+            traceback.print_exc()
         finally:
             _flush()
             os._exit(status)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-_SPEC = "morello.spec"
-_KEYS = ("spec", "function", "source", "search_s", "cost", "schedule")
+_PARTS = ("linalg.yield", "linalg.index")
 
 
 def linalg_ops(module: Any) -> int:
@@ -61,20 +60,24 @@ def _loop_extents(op: Any) -> list[int] | None:
 
 
 def collect_specs(module: Any) -> list[dict[str, Any]]:
-    """What the search wrote onto every `morello.spec`, as plain values; keys it did not write are None."""
-    from morello_mlir.passes.symbols import all_ops
+    """What every `morello.spec` says: spec, function, source, cost, schedule, and search_s; None for what is not there."""
+    from morello_mlir.dialect import spec_ops
 
-    found = []
-    for op in all_ops(module):
-        if op.name == _SPEC:
-            found.append({key: _plain(op.attributes[key]) if key in op.attributes else None for key in _KEYS})
-    return found
+    return [
+        {
+            "spec": str(op.spec),
+            "function": op.function,
+            "source": op.source,
+            "search_s": _seconds(op.operation),
+            "cost": op.cost,
+            "schedule": op.schedule_text,
+        }
+        for op in spec_ops(module.operation)
+    ]
 
 
-def _plain(attribute: Any) -> Any:
+def _seconds(op: Any) -> float | None:
+    """How long the search took, where it says so."""
     import mlir.ir as ir
 
-    for kind in (ir.StringAttr, ir.IntegerAttr, ir.FloatAttr):
-        if isinstance(attribute, kind):
-            return attribute.value
-    return str(attribute)
+    return ir.FloatAttr(op.attributes["search_s"]).value if "search_s" in op.attributes else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def guarded(options: argparse.Namespace, phase: Phase) -> int:
     """Do the work; errors that people can do something about become a message and a status."""
+    warnings.showwarning = _show_warning
     try:
         return _Run(options, phase).run()
     except MorelloError as error:
@@ -80,6 +83,17 @@ def guarded(options: argparse.Namespace, phase: Phase) -> int:
     except OSError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
+    except Exception as error:
+        if os.environ.get("MORELLO_STRICT"):
+            raise
+        print(f"{PROGRAM}: error: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: note: set MORELLO_STRICT=1 for the details", file=sys.stderr)
+        return 1
+
+
+def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    """Warnings of ours and of libraries in the tool's own style: where in our code they arose says nothing to users."""
+    print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
 def _message(error: MorelloError) -> str:
@@ -119,8 +133,9 @@ class _Run:
         return 1 if self.failures else 0
 
     def _compile(self, optimize: bool | None) -> Any:
-        from morello_mlir.api import compile as compile_module
         from pathlib import Path
+
+        from morello_mlir.api import compile as compile_module
 
         options = self.options
         return compile_module(
