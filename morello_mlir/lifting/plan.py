@@ -16,8 +16,6 @@ from itertools import pairwise, permutations
 from morello_mlir.spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes, row_stride, stride_class
 
 ROLES = ("b", "m", "k", "n")
-#: Which operands (lhs, rhs, out) have a loop of the role.
-PRESENT = {"b": (True, True, True), "m": (True, False, True), "n": (False, True, True), "k": (True, True, False)}
 LHS, RHS, OUT = 0, 1, 2
 
 #: Runs of consecutive elements are worth more the longer they are, up to a cache line of them.
