@@ -57,7 +57,7 @@ def _lifted(path: str, target: Target, notebook: _cli.Notebook) -> Iterator[Solu
     module = parse_text(_cli.read_text("-")) if path == "-" else parse_file(path)
     with module.context:
         notebook.note("lifting")
-        run_pipeline(f"builtin.module({stages(target=target.name)['lift']})", module)
+        run_pipeline(module.operation, f"builtin.module({stages(target=target.name)['lift']})")
         found: dict[tuple[Spec, str | None], Any] = {}
         for op in spec_ops(module.operation):
             found.setdefault((op.spec.canonical(), op.schedule_text), op)

@@ -1,0 +1,1 @@
+"""Benchmarks: one module a workload family. `python -m benchmarks` lists them. Speed is never asserted in tests."""

@@ -1,0 +1,77 @@
+"""`python -m benchmarks [FAMILY ...]`: run workload families and print their tables; without a name, all of them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+FAMILIES = {
+    "contractions": "f32 and f64 contractions beside numpy's BLAS",
+    "compile_time": "what a user waits for: import, cold search, compilation",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
+    options = parser.parse_args()
+    unknown = [f for f in options.families if f not in FAMILIES]
+    if unknown:
+        parser.error(f"unknown family '{unknown[0]}' (have {', '.join(FAMILIES)})")
+    _same_instructions(options.target)
+    report = {"host": _host(options.target)}
+    print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
+    for family in options.families or FAMILIES:
+        print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
+        report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _same_instructions(target: str) -> None:
+    """Peers are to use the instruction set that we use: OpenBLAS reads its choice when it is loaded, so start anew."""
+    wanted = {"avx2": "Haswell"}.get(target)
+    if wanted and os.environ.get("OPENBLAS_CORETYPE") != wanted:
+        os.environ["OPENBLAS_CORETYPE"] = wanted
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
+
+
+def _host(target: str) -> dict[str, str]:
+    import numpy
+    import threadpoolctl
+
+    from morello_mlir.targets import get_target
+
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    blas = next((p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"), {})
+    return {
+        "date": subprocess.run(["date", "-I"], capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": commit.stdout.strip() or "unknown",
+        "cpu": _cpu(),
+        "target": get_target(target).name,
+        "numpy": f"{numpy.__version__}, {blas.get('internal_api')} {blas.get('version')} ({blas.get('architecture')})",
+        "python": platform.python_version(),
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    found = dict(line.split(":", 1) for line in lines if ":" in line)
+    fields = {k.strip(): v.strip() for k, v in found.items()}
+    return f"{fields.get('model name')}, family {fields.get('cpu family')} model {fields.get('model')}"
+
+
+if __name__ == "__main__":
+    main()
