@@ -22,6 +22,7 @@ class MorelloApply(Pass):
 
     name: ClassVar[str] = "morello-apply"
     summary: ClassVar[str] = "Execute the schedules of morello.spec ops: loops, packing, vector code"
+    anchor: ClassVar[str | None] = None
     target: str = option("host", help="the machine that the schedules are for: host, avx2, avx512")
     stop_at: str = option(
         "", help="stop after this many steps, or above the first to_accum, tile, split, move, pack, kernel"

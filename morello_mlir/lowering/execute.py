@@ -20,7 +20,7 @@ from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, references
 from .registers import emit_body
 from .splice import ROOT, splice
-from .views import LHS, OUT, RHS, Operand, View
+from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View
 from .walk import Env, Walk
 
 
@@ -74,7 +74,7 @@ def _execute_in(module: Any, roots: list[Root], target: Target) -> None:
         own = {i: r for i, r in enumerate(roots) if r.dtype == dtype}
         walk = Walk(Outliner(Machine.of(target, dtype), references(r.plan for r in own.values()), existing))
         bodies.update({i: _root_text(walk, r, i) for i, r in own.items()})
-        functions += _functions(walk)
+        functions += [*_functions(walk), *walk.outliner.declarations.values()]
     text = "\n".join(["module {", *(bodies[i] for i in sorted(bodies)), *functions, "}"])
     splice(module, [r.op.operation for r in roots], text)
 
@@ -101,19 +101,13 @@ def _root_text(walk: Walk, root: Root, number: int) -> str:
 
 def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> None:
     """Emits the plan, with scratch for all its packs round it."""
-    size = walk.scratch(root.plan)
-    arena, base = f"memref<{size}xi8>", ""
-    if size:
-        whole = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {arena}")
-        parts = [b.name() for _ in range(4)]
-        base = parts[0]
-        b.line(
-            f"{', '.join(parts)} = memref.extract_strided_metadata {whole} : {arena} -> memref<i8>, index, index, index"
-        )
-    first = not root.spec.info.accumulates
-    walk.root(b, root.plan, Env(tuple(operands), first, base))
-    if size:
-        b.line(f"memref.dealloc {whole} : {arena}")
+    arena = Arena(size=walk.scratch(root.plan))
+    if arena.size:
+        name = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {arena.type}")
+        arena = replace(arena, name=name)
+    walk.root(b, root.plan, Env(tuple(operands), not root.spec.info.accumulates, arena))
+    if arena.size:
+        b.line(f"memref.dealloc {arena.name} : {arena.type}")
 
 
 def _functions(walk: Walk) -> list[str]:
@@ -128,7 +122,8 @@ def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
     modes: dict[str, First] = {"store": True, "add": False, "flag": "%first"}
     first = modes[job.mode]
-    walk.body(b, job.plan, Env(arguments(job), first, "%scratch" if job.scratch else ""))
+    arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
+    walk.body(b, job.plan, Env(arguments(job), first, arena))
     return walk.outliner.function(job, b.text())
 
 

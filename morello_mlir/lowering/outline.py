@@ -14,7 +14,7 @@ from .builder import Builder
 from .kernels import First
 from .machine import Machine
 from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, Plan, Registers
-from .views import Operand, View
+from .views import Arena, Operand, View
 
 _INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
 _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
@@ -43,6 +43,8 @@ class Outliner:
         self._references = references
         self._existing = existing
         self._made: set[str] = set()
+        #: What the text must declare: functions that the module has already.
+        self.declarations: dict[str, str] = {}
         self._digests: dict[Plan, str] = {}
 
     def outlines(self, plan: Plan) -> bool:
@@ -52,25 +54,29 @@ class Outliner:
         """Whether several places refer to `plan`."""
         return not isinstance(plan, Leftover) and self._references.get(plan, 0) > 1
 
-    def call(self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: str, scratch: int) -> None:
+    def call(
+        self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: Arena, scratch: int
+    ) -> None:
         """Calls the function of `plan`, which is emitted later if it does not exist yet."""
         mode = "flag" if isinstance(first, str) else "store" if first else "add"
         views = tuple(o.view.canonical() for o in operands)
         name = self._name(plan, views, mode)
-        if name not in self._made and name not in self._existing:
-            self._made.add(name)
-            self.jobs.append(Job(name, plan, views, mode, scratch))
         args: list[str] = []
         types: list[str] = []
         for o in operands:
             args += o.parts(b)
             types += [f"memref<{self.machine.dtype}>", "index"]
         if scratch:
-            args.append(arena)
+            args.append(arena.base(b))
             types.append("memref<i8>")
         if isinstance(first, str):
             args.append(first)
             types.append("i1")
+        if name in self._existing:
+            self.declarations[name] = f"func.func private @{name}({', '.join(types)})"
+        elif name not in self._made:
+            self._made.add(name)
+            self.jobs.append(Job(name, plan, views, mode, scratch))
         b.line(f"func.call @{name}({', '.join(args)}) : ({', '.join(types)}) -> ()")
 
     def function(self, job: Job, body: str) -> str:

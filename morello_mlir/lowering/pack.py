@@ -44,14 +44,13 @@ class _Copy:
         return self.extent % self.width
 
 
-def emit_pack(b: Builder, source: Operand, panels: Operand, view: View) -> None:
-    """Copies `source` into `panels`, whose view is `view`."""
+def emit_pack(b: Builder, source: Operand, panels: Flat, view: View) -> None:
+    """Copies `source` into `panels`, which are read as `view`."""
     assert view.packed is not None
     dim, width = view.packed
     other, batches = 3 - dim, view.sizes[0]
-    src, dst = source.flat(b), panels.flat(b)
     along, across = source.view.stride(dim), source.view.stride(other)
-    copy = _Copy(src, dst, view.sizes[dim], view.sizes[other], along, across, width, view.strides[1])
+    copy = _Copy(source.flat(b), panels, view.sizes[dim], view.sizes[other], along, across, width, view.strides[1])
     with b.loop(0, batches, 1) as batch:
         start, place = b.mul(batch, source.view.stride(0)), b.mul(batch, view.strides[0])
         if source.view.has_unit(dim):

@@ -13,12 +13,15 @@ ROOT = "morello_root_"
 
 def splice(module: Any, ops: Sequence[Any], text: str) -> None:
     """Replaces every op of `ops` by the body of the function `ROOT + its number` in `text`, whose arguments are the
-    op's operands and whose results are the op's results. The other functions of `text` are appended to `module`."""
+    op's operands and whose results are the op's results. The other functions of `text` are appended to `module`, but
+    for those that are only declared: the module has them."""
     parsed = ir.Module.parse(text, module.context)
     roots = {f"{ROOT}{i}": op for i, op in enumerate(ops)}
     places = [op.location for op in ops]
     for function in list(parsed.body.operations):
         op = roots.get(ir.StringAttr(function.attributes["sym_name"]).value)
+        if not function.operation.regions[0].blocks:
+            continue
         if op is None:
             _relocate(function.operation, places[0])
             function.operation.detach_from_parent()

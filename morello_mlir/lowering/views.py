@@ -34,6 +34,12 @@ class View:
         return (self.sizes[0], -(-self.sizes[dim] // width), self.sizes[3 - dim], width)
 
     @property
+    def shape_with_padding(self) -> tuple[int, ...]:
+        """`shape` of panels, with the row that pads them."""
+        batches, count, rows, width = self.shape
+        return (batches, count, rows + 1, width)
+
+    @property
     def type(self) -> str:
         """The memref type, with an offset that only run time knows."""
         shape = "x".join(map(str, self.shape))
@@ -88,6 +94,42 @@ class Flat:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Scratch memory: a memref of `size` bytes, aligned to a cache line. Nothing of it is used where `size` is 0."""
+
+    name: str = ""
+    size: int = 0
+
+    @property
+    def type(self) -> str:
+        return f"memref<{self.size}xi8>"
+
+    def part(self, b: Builder, start: int, type_: str) -> str:
+        """A memref of the static type `type_` at byte `start`."""
+        return b.value(f"memref.view {self.name}[{b.index(start)}][] : {self.type} to {type_}")
+
+    def base(self, b: Builder) -> str:
+        """A rank-0 memref at the start, to be passed to a function that needs less: see `from_base`."""
+        names = [b.name() for _ in range(4)]
+        b.line(
+            f"{', '.join(names)} = memref.extract_strided_metadata {self.name} : {self.type} -> "
+            f"memref<i8>, index, index, index"
+        )
+        return names[0]
+
+    @staticmethod
+    def from_base(b: Builder, base: str, size: int) -> Arena:
+        name = b.value(
+            f"memref.reinterpret_cast {base} to offset: [0], sizes: [{size}], strides: [1] : "
+            f"memref<i8> to memref<{size}xi8>"
+        )
+        return Arena(name, size)
+
+
+NO_ARENA = Arena()
 
 
 @dataclass(frozen=True, slots=True)

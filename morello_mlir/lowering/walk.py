@@ -12,19 +12,18 @@ from .outline import Outliner
 from .pack import emit_pack
 from .plan import DIMS, Leftover, Loop, Pack, Plan, Registers, scratch_bytes
 from .registers import emit_registers
-from .views import OPERAND_DIMS, Operand
+from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
 
 _MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}
 
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What a node is emitted into: its operands, whether the first reduction step stores, and the scratch arena (the
-    SSA name of a rank-0 memref; empty where nothing below packs)."""
+    """What a node is emitted into: its operands, whether the first reduction step stores, and scratch for packs."""
 
     operands: tuple[Operand, ...]
     first: First
-    arena: str = ""
+    arena: Arena = NO_ARENA
 
     def with_operand(self, i: int, operand: Operand) -> Env:
         operands = list(self.operands)
@@ -101,19 +100,15 @@ class Walk:
 
     def _pack(self, b: Builder, plan: Pack, env: Env) -> None:
         """The panels lie in the arena above all that the body needs: the place does not depend on the caller."""
-        source = env.operands[plan.operand]
         view = plan.panels(b.machine.dtype)
-        shape = "x".join(map(str, (*view.shape[:2], view.shape[2] + 1, view.shape[3])))
-        whole, size = f"memref<{shape}x{view.dtype}>", self.scratch(plan)
-        arena = b.value(
-            f"memref.reinterpret_cast {env.arena} to offset: [0], sizes: [{size}], strides: [1] : "
-            f"memref<i8> to memref<{size}xi8>"
-        )
-        start = b.index(self.scratch(plan.body))
-        room = b.value(f"memref.view {arena}[{start}][] : memref<{size}xi8> to {whole}")
-        used = ", ".join(map(str, view.shape))
+        start = self.scratch(plan.body)
+        # Written as a line of elements, read as panels without their last, unused row.
+        line = f"memref<{view.shape[0] * view.strides[0]}x{view.dtype}>"
+        emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line), view)
+        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.dtype}>"
         strided = view.type.replace(", offset: ?", "")
-        panels = b.value(f"memref.subview {room}[0, 0, 0, 0] [{used}] [1, 1, 1, 1] : {whole} to {strided}")
+        zeros, sizes, ones = (", ".join(map(str, x)) for x in ((0,) * 4, view.shape, (1,) * 4))
+        room = env.arena.part(b, start, whole)
+        panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {strided}")
         operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))
-        emit_pack(b, source, operand, view)
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))

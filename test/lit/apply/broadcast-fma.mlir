@@ -1,0 +1,32 @@
+// The register tile: C prefetched, the k loop by four with accumulators as iter_args, C added at the end. Rows of 20 are two
+// and a half AVX2 vectors: the last is loaded under a mask.
+// RUN: morello-opt %s --morello-apply=target=avx2 | FileCheck %s
+
+// CHECK-LABEL: func.func @tile
+// CHECK:         %[[MASK:.*]] = vector.constant_mask [4] : vector<8xi1>
+// CHECK-COUNT-6: memref.prefetch {{.*}}, write, locality<3>, data
+// CHECK:         scf.for %{{.*}} = %c0 to %c8 step %c4 iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
+// CHECK:           vector.load
+// CHECK:           vector.load
+// CHECK:           vector.maskedload {{.*}}, %[[MASK]]
+// CHECK:           memref.load
+// CHECK:           vector.broadcast
+// CHECK-COUNT-3:   vector.fma
+// CHECK:           memref.load
+// CHECK:           vector.broadcast
+// CHECK-COUNT-21:  vector.fma
+// CHECK:           scf.yield
+// CHECK:         }
+// The last step of nine.
+// CHECK-COUNT-6: vector.fma
+// CHECK-NOT:     vector.fma
+// CHECK:         arith.addf
+// CHECK:         vector.store
+func.func @tile(%a: memref<1x2x9xf32>, %b: memref<1x9x20xf32>, %c: memref<1x2x20xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 2, 9, 20>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x2x9xf32>, memref<1x9x20xf32>, memref<1x2x20xf32>) -> ()
+  return
+}

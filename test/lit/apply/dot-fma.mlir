@@ -1,0 +1,40 @@
+// Dot products: vectors along k, enough accumulators to cover the latency, a masked end, horizontal sums.
+// RUN: morello-opt %s --morello-apply=target=avx2 | FileCheck %s
+
+// One dot product: eight accumulators.
+// CHECK-LABEL: func.func @one
+// CHECK:         scf.for %{{.*}} = %c0 to %c128 step %c64 iter_args
+// CHECK-COUNT-8:   vector.fma
+// CHECK:           scf.yield
+// CHECK:         vector.maskedload
+// CHECK:         vector.fma
+// CHECK-COUNT-7: arith.addf {{.*}} : vector<8xf32>
+// CHECK:         vector.reduction <add>, %{{.*}} fastmath<reassoc> : vector<8xf32> into f32
+// CHECK:         memref.load
+// CHECK:         arith.addf {{.*}} : f32
+// CHECK:         memref.store
+func.func @one(%a: memref<1x1x133xf32>, %b: memref<1x133x1xf32, strided<[133, 1, 133]>>, %c: memref<1x1x1xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 1, 133, 1>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, col_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["kernel dot_fma"]
+  } : (memref<1x1x133xf32>, memref<1x133x1xf32, strided<[133, 1, 133]>>, memref<1x1x1xf32>) -> ()
+  return
+}
+
+// Four: two accumulators each. Every vector of lhs and rhs is loaded once.
+// CHECK-LABEL: func.func @four
+// CHECK:         scf.for %{{.*}} = %c0 to %c32 step %c16 iter_args
+// CHECK-COUNT-4:   vector.load
+// CHECK-NOT:       vector.load
+// CHECK-COUNT-4:   vector.fma
+// CHECK:           scf.yield
+// CHECK-COUNT-4: vector.reduction
+func.func @four(%a: memref<1x2x32xf32>, %b: memref<1x32x2xf32, strided<[64, 1, 32]>>, %c: memref<1x2x2xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 2, 32, 2>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, col_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["kernel dot_fma"]
+  } : (memref<1x2x32xf32>, memref<1x32x2xf32, strided<[64, 1, 32]>>, memref<1x2x2xf32>) -> ()
+  return
+}
