@@ -51,6 +51,17 @@ class TableKey:
     def memories(self) -> tuple[str, ...]:
         return tuple(o.memory for o in self.operands)
 
+    def canonical(self, target: Target) -> TableKey:
+        """The key whose table holds the same numbers: row strides are told apart only where a cost or an occupancy does
+        (below a vector: unaligned; up to a line: aligned)."""
+
+        def plain(o: OperandState) -> OperandState:
+            if o.stride is None or o.stride > LINE:
+                return o
+            return replace(o, stride=LINE if o.stride >= target.vector_bytes else 1)
+
+        return replace(self, operands=tuple(plain(o) for o in self.operands))
+
     def limit_axis(self) -> str | None:
         """The cache whose limit can still matter: some operand is in it and another may still come. At most one, since
         moves are level-synchronous (an operand enters L1 only when none is left in GL)."""
@@ -109,7 +120,7 @@ class Footprint:
         if self.stride is None:
             return self.lines
         span = sets * LINE
-        distinct = max(1, span // min(span, self.stride))
+        distinct = max(1, span // min(span, max(self.stride, LINE)))
         crowded = ceil_div(self.rows, distinct) * sets
         fits = self.rows <= distinct
         return fits * self.lines + (1 - fits) * maximum(self.lines, crowded)

@@ -88,6 +88,7 @@ class Tables:
 
     def table(self, key: TableKey) -> np.ndarray:
         """The block of `key`, `[m, k, n, limit]`, solving it (and what it needs) first."""
+        key = key.canonical(self.target)
         if key not in self.tables:
             self.tables[key] = self._solve(key)
         return self.tables[key]

@@ -163,3 +163,17 @@ def test_what_is_left_is_whole_steps():
     action = next(a for a in explore(key, dict(zip("bmkn", spec.dims)), AVX2) if a.label() == "move lhs to L2")
     left = remaining(action, key, dict(zip("bmkn", spec.dims)), AVX2.limits, AVX2)
     assert left["L2"] == 4096 - 256
+
+
+@given(st.sampled_from((4, 8, 16, 32, 64)), st.tuples(*[st.integers(1, 300)] * 3), st.sampled_from(("avx2", "avx512")))
+def test_equal_keys_have_equal_numbers(stride, dims, target):
+    """What the canonical key forgets changes no cost, no occupancy and no condition."""
+    t, point = TARGETS[target], dict(zip("bmkn", (1, *dims)))
+    for memory in ("GL", "L2"):
+        lhs, rhs = f"{memory}, row_major, s{stride}", f"{memory}, row_major, s{stride}"
+        key = key_of(accum(*dims, lhs=lhs, rhs=rhs), t)
+        same = key.canonical(t)
+        assert [a.label() for a in explore(key, point, t)] == [a.label() for a in explore(same, point, t)]
+        for action in explore(key, point, t):
+            assert action.cost(key, point, t) == action.cost(same, point, t)
+            assert action.uses(key, point, t) == action.uses(same, point, t)
