@@ -127,16 +127,26 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int | None, ...]) -> np.ndarray:
-    """New zeroed memory of a shape. strides: in elements, None where any will do (then as if contiguous)."""
+    """New zeroed memory of a shape. strides: in elements, None where any will do."""
     natural = contiguous_strides(shape)
-    wanted = [n if s is None else s for n, s in zip(natural, strides, strict=True)]
-    if tuple(wanted) == natural or 0 in shape:
+    if 0 in shape or all(s in (None, n) for s, n in zip(strides, natural, strict=True)):
         return np.zeros(shape, dtype)
+    wanted = _without_overlap(shape, strides)
     reach = [(extent - 1) * stride for extent, stride in zip(shape, wanted, strict=True)]
     before = -sum(r for r in reach if r < 0)
     flat = np.zeros(before + sum(r for r in reach if r > 0) + 1, dtype)
-    itemsize = flat.itemsize
-    return np.lib.stride_tricks.as_strided(flat[before:], shape, [s * itemsize for s in wanted])
+    return np.lib.stride_tricks.as_strided(flat[before:], shape, [s * flat.itemsize for s in wanted])
+
+
+def _without_overlap(shape: tuple[int, ...], strides: tuple[int | None, ...]) -> list[int]:
+    """Strides with the open ones chosen so that no two elements meet: beyond all that the others reach, inner ones first."""
+    chosen = list(strides)
+    span = 1 + sum((extent - 1) * abs(s) for extent, s in zip(shape, strides, strict=True) if s is not None)
+    for axis in reversed(range(len(shape))):
+        if strides[axis] is None:
+            chosen[axis] = span
+            span *= shape[axis]
+    return [s or 0 for s in chosen]
 
 
 def array_slots(memory: Memory, parameter: Parameter) -> list[int]:
@@ -167,7 +177,8 @@ def scalar_slots(value: Any, element: Element, where: str) -> list[int]:
 
     Raises InputError: not a number, the wrong kind or dtype, or out of range.
     """
-    if isinstance(value, (bool, int, float, complex)):
+    # numpy's float64 is a Python float too, but has said which dtype it is.
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         array = _from_python(value, element, where)
     else:
         array = as_array(value, where)
