@@ -25,6 +25,7 @@ _BUFFERIZE = (
 # Structured ops to loops and scalars. i1 memory, odd float conversions and assertions are put right once only loads,
 # stores and arithmetic are left.
 _TO_LOOPS = (
+    "morello-check-known",
     "morello-strip-attributes",
     "morello-legalize-copy",
     "convert-linalg-to-loops",

@@ -139,7 +139,7 @@ class _Builder:
         from morello_mlir.passes.symbols import function_named
 
         request = self.request
-        self._run(f"morello-select-entry{{entry={request.entry}}}")
+        self._run(f"morello-select-entry{{entry={request.entry}}},morello-check-known")
         if request.shapes is not None:
             shapes = ",".join("x".join(map(str, s)) if s else "scalar" for s in request.shapes)
             try:

@@ -1,0 +1,537 @@
+"""`compile()`: functions on arrays, whatever their types and shapes, through upstream's passes."""
+
+import subprocess
+import sys
+import threading
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import morello_mlir
+from morello_mlir.errors import CompileError, InputError, MorelloError
+from morello_mlir.runtime.program import AssertionFailed
+
+F32 = np.float32
+
+
+def compiled(text, **options):
+    """Through upstream's passes alone: what ours do is tested elsewhere."""
+    return morello_mlir.compile(text, optimize=False, **options)
+
+
+MATMUL = """
+func.func @matmul(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>, %c: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %r = linalg.matmul ins(%a, %b : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>)
+                     outs(%c : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  return %r : tensor<{m}x{n}xf32>
+}}
+"""
+
+
+def matmul_text(m="?", k="?", n="?"):
+    return MATMUL.format(m=m, k=k, n=n)
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(F32)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, morello_mlir; "
+        "print([m for m in ('mlir', 'llvmlite', 'numpy', 'numba') if m in sys.modules], morello_mlir.__version__)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.startswith("[] 0.")
+
+
+def test_names_of_the_package():
+    assert {"compile", "CompiledModule", "__version__"} <= set(dir(morello_mlir))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = morello_mlir.nothing
+
+
+def test_a_static_function_is_compiled_at_once():
+    module = compiled(matmul_text(3, 4, 5))
+    assert module.times["llvm_s"] > 0
+    a, b, c = random(3, 4), random(4, 5), random(3, 5)
+    for result in (module(a, b, c), module.matmul(a, b, c)):
+        assert result.dtype == F32
+        np.testing.assert_allclose(result, a @ b + c, rtol=1e-5)
+    assert module.left == 1
+    assert module.lifted == 0
+    assert module.specs == []
+
+
+def test_arguments_of_tensor_type_are_values():
+    a, b, c = random(3, 4), random(4, 5), random(3, 5)
+    before = c.copy()
+    compiled(matmul_text(3, 4, 5))(a, b, c)
+    assert np.array_equal(c, before)
+
+
+def test_the_general_path_agrees_with_the_fast_one():
+    module = compiled(matmul_text(4, 4, 4))
+    a, b, c = random(4, 4), random(4, 4, seed=1), random(4, 4, seed=2)
+    read_only = a.copy()
+    read_only.flags.writeable = False
+    want = module(a, b, c)
+    assert np.array_equal(module(read_only, b, c), want)
+    assert np.array_equal(module(np.asfortranarray(a), np.ascontiguousarray(b.T).T, c[:]), want)
+    assert np.array_equal(module(memoryview(a), b, c), want)
+
+
+def test_any_source(tmp_path):
+    from mlir import ir
+
+    from morello_mlir.runtime.context import parse_text
+
+    text = matmul_text(2, 2, 2)
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    parsed = parse_text(text)
+    with open(tmp_path / "m.mlirbc", "wb") as file:  # noqa: PTH123 - the bindings want a file object
+        parsed.operation.write_bytecode(file)
+    foreign = ir.Module.parse(text, ir.Context())
+    x = random(2, 2)
+    want = compiled(text)(x, x, x)
+    for source in (path, str(path), tmp_path / "m.mlirbc", (tmp_path / "m.mlirbc").read_bytes(), parsed, foreign):
+        assert np.array_equal(compiled(source)(x, x, x), want)
+
+
+@pytest.mark.parametrize("source", [42, None, "no_such_file.mlir", ""])
+def test_unusable_sources(source):
+    with pytest.raises(MorelloError):
+        compiled(source)
+
+
+def test_syntax_errors_have_a_place():
+    with pytest.raises(CompileError, match=r"-:1:\d+: error: "):
+        compiled("func.func @f( {")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"entry": "nope"}, "no function @nope .*@matmul"),
+        ({"threads": 0}, "positive integer"),
+    ],
+)
+def test_unusable_options(options, message):
+    with pytest.raises(InputError, match=message):
+        compiled(matmul_text(2, 2, 2), **options)
+
+
+def test_several_functions():
+    text = matmul_text(2, 2, 2) + "func.func @twice(%x: f32) -> f32 { %r = arith.addf %x, %x : f32 return %r : f32 }"
+    module = compiled(text)
+    assert module.twice(1.5) == 3
+    assert set(module.functions) == {"matmul", "twice"}
+    with pytest.raises(InputError, match="@matmul, @twice"):
+        module(1.0)
+    with pytest.raises(AttributeError, match="no public function @thrice"):
+        _ = module.thrice
+    assert compiled(text, entry="twice")(2.0) == 4
+
+
+def test_a_driver_that_cannot_run_does_not_matter():
+    text = (
+        matmul_text(2, 2, 2)
+        + """
+      func.func private @print(memref<*xf32>)
+      func.func @main(%x: memref<*xf32>) { call @print(%x) : (memref<*xf32>) -> () return }
+      func.func @odd() { "foo.bar"() : () -> () return }
+    """
+    )
+    module = compiled(text)
+    x = random(2, 2)
+    assert module.matmul(x, x, x).shape == (2, 2)
+    with pytest.raises(CompileError, match="needs a rank"):
+        module.main(x)
+    with pytest.raises(CompileError, match=r"'foo.bar' op cannot be lowered.*'foo' dialect"):
+        module.odd()
+
+
+def test_wrong_arguments():
+    module = compiled(matmul_text(2, 3, 4))
+    a, b, c = random(2, 3), random(3, 4), random(2, 4)
+    for args, message in [
+        ((a, b), "expected 3 arguments, got 2"),
+        ((a, b, c, c), "expected 3 arguments, got 4"),
+        ((a, b.astype(np.float64), c), "@matmul: argument 1: expected dtype float32 for f32, got float64"),
+        ((a, b.T, c), "argument 1: expected shape 3x4, got 4x3"),
+        ((a, b, c[None]), "argument 2: expected shape 2x4, got 1x2x4"),
+        ((a, b, [[1.0]]), "argument 2: expected an array, got a list"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            module(*args)
+
+
+def test_every_shape_gets_its_program():
+    module = compiled(matmul_text())
+    assert module.times["llvm_s"] == 0
+    for m, k, n in [(2, 3, 4), (5, 1, 7), (2, 3, 4), (0, 3, 4), (3, 0, 2), (1, 1, 1)]:
+        a, b, c = random(m, k), random(k, n), random(m, n)
+        np.testing.assert_allclose(module(a, b, c), a @ b + c, rtol=1e-5, atol=1e-6)
+    programs = module.matmul.programs
+    assert len(programs) == 5
+    assert all(p.is_static for program in programs for p in program.signature.parameters)
+
+
+def test_shapes_that_contradict_each_other():
+    with pytest.raises(InputError, match="do not fit the program.*but found 5"):
+        compiled(matmul_text())(random(2, 4), random(5, 3), random(2, 3))
+
+
+def test_sizes_that_arguments_do_not_determine_are_checked_at_run_time():
+    text = """
+      func.func @f(%x: memref<?xf32>, %n: index) -> f32 {
+        %zero = arith.constant 0.0 : f32
+        %y = memref.alloc(%n) : memref<?xf32>
+        linalg.fill ins(%zero : f32) outs(%y : memref<?xf32>)
+        linalg.add ins(%x, %y : memref<?xf32>, memref<?xf32>) outs(%y : memref<?xf32>)
+        %c0 = arith.constant 0 : index
+        %r = memref.load %y[%c0] : memref<?xf32>
+        memref.dealloc %y : memref<?xf32>
+        return %r : f32
+      }"""
+    module = compiled(text)
+    assert module(random(4), 4) == random(4)[0]
+    with pytest.raises(AssertionFailed, match="incompatible"):
+        module(random(4), 5)
+
+
+def test_dynamic_callees_are_specialised_too():
+    text = (
+        matmul_text().replace("func.func @matmul", "func.func private @matmul")
+        + """
+      func.func @f(%a: tensor<?x?xf32>) -> tensor<?x?xf32> {
+        %r = call @matmul(%a, %a, %a) : (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+        return %r : tensor<?x?xf32>
+      }"""
+    )
+    module = compiled(text)
+    a = random(5, 5)
+    np.testing.assert_allclose(module(a), a @ a + a, rtol=1e-5, atol=1e-6)
+    assert module.f.programs[0].signature.result_elements()[0][1] == (5, 5)
+
+
+def test_recursion_of_the_entry():
+    text = """
+      func.func @sum(%x: memref<?xi64>, %n: i64) -> i64 {
+        %c0 = arith.constant 0 : i64
+        %c1 = arith.constant 1 : i64
+        %done = arith.cmpi sle, %n, %c0 : i64
+        %r = scf.if %done -> (i64) {
+          scf.yield %c0 : i64
+        } else {
+          %less = arith.subi %n, %c1 : i64
+          %rest = func.call @sum(%x, %less) : (memref<?xi64>, i64) -> i64
+          %i = arith.index_cast %less : i64 to index
+          %v = memref.load %x[%i] : memref<?xi64>
+          %s = arith.addi %rest, %v : i64
+          scf.yield %s : i64
+        }
+        return %r : i64
+      }"""
+    assert compiled(text)(np.arange(10), 10) == 45
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "i1", "index"])
+def test_elements(dtype):
+    text = f"""
+      func.func @f(%x: tensor<2x3x{dtype}>, %s: {dtype}) -> (tensor<3x2x{dtype}>, {dtype}, tensor<{dtype}>) {{
+        %e = tensor.empty() : tensor<3x2x{dtype}>
+        %t = linalg.transpose ins(%x : tensor<2x3x{dtype}>) outs(%e : tensor<3x2x{dtype}>) permutation = [1, 0]
+        %z = tensor.from_elements %s : tensor<{dtype}>
+        return %t, %s, %z : tensor<3x2x{dtype}>, {dtype}, tensor<{dtype}>
+      }}"""
+    names = {"f32": F32, "f64": "f8", "f16": "f2", "bf16": ml_dtypes.bfloat16, "i1": bool, "index": "i8"}
+    kind = np.dtype(names.get(dtype) or f"int{dtype[1:]}")
+    x = (np.arange(6) % 2 if dtype == "i1" else np.arange(6)).astype(kind).reshape(2, 3)
+    transposed, scalar, rank0 = compiled(text)(x, x[0, 1])
+    assert transposed.dtype == scalar.dtype == rank0.dtype == kind
+    assert np.array_equal(transposed, x.T)
+    assert scalar == x[0, 1]
+    assert rank0.shape == ()
+    assert rank0 == x[0, 1]
+
+
+def test_bits_of_bf16_and_i1():
+    text = """
+      func.func @f(%x: tensor<4xbf16>, %m: tensor<4xi1>) -> tensor<4xbf16> {
+        %e = tensor.empty() : tensor<4xbf16>
+        %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+            iterator_types = ["parallel"]} ins(%x, %m : tensor<4xbf16>, tensor<4xi1>) outs(%e : tensor<4xbf16>) {
+          ^bb0(%v: bf16, %c: i1, %o: bf16):
+            %n = arith.negf %v : bf16
+            %s = arith.select %c, %n, %v : bf16
+            linalg.yield %s : bf16
+        } -> tensor<4xbf16>
+        return %r : tensor<4xbf16>
+      }"""
+    x = np.arange(1, 5).astype(ml_dtypes.bfloat16)
+    module = compiled(text)
+    # Any non-zero byte is true.
+    for value, mask in [(x, np.array([1, 0, 1, 0], bool)), (x.view(np.uint16), np.array([1, 0, 255, 0], np.uint8))]:
+        assert module(value, mask).tolist() == [-1, 2, -3, 4]
+
+
+def test_memrefs_are_the_callers_memory():
+    text = """
+      func.func @f(%x: memref<3x4xf32>, %y: memref<4x3xf32, strided<[6, 2], offset: 1>>) {
+        linalg.transpose ins(%x : memref<3x4xf32>) outs(%y : memref<4x3xf32, strided<[6, 2], offset: 1>>)
+          permutation = [1, 0]
+        return
+      }"""
+    module = compiled(text)
+    x, wide = random(3, 4), np.full(30, 9, F32)
+    exact = wide[1:].view()[: 4 * 6].reshape(4, 6)[:, ::2]
+    for y in (np.zeros((4, 3), F32), np.zeros((3, 4), F32).T, exact):
+        assert module(x, y) is None
+        assert np.array_equal(y, x.T)
+    assert (wide[2::2] == 9).all(), "what lies between the columns is not ours"
+    frozen = np.zeros((4, 3), F32)
+    frozen.flags.writeable = False
+    with pytest.raises(InputError, match="argument 1: the program writes .* read-only"):
+        module(x, frozen)
+    x.flags.writeable = False
+    module(x, np.zeros((4, 3), F32))
+
+
+def test_returned_memrefs():
+    text = """
+      memref.global "private" constant @table : memref<3xi32> = dense<[1, 2, 3]>
+      func.func @same(%x: memref<4xf32>) -> memref<4xf32> { return %x : memref<4xf32> }
+      func.func @part(%x: memref<4xf32>) -> memref<2xf32, strided<[2], offset: 1>> {
+        %s = memref.subview %x[1] [2] [2] : memref<4xf32> to memref<2xf32, strided<[2], offset: 1>>
+        return %s : memref<2xf32, strided<[2], offset: 1>>
+      }
+      func.func @table_() -> memref<3xi32> { %t = memref.get_global @table : memref<3xi32> return %t : memref<3xi32> }
+      func.func @twice(%n: index) -> (memref<?xf32>, memref<?xf32>) {
+        %m = memref.alloc(%n) : memref<?xf32>
+        %c = arith.constant 7.0 : f32
+        linalg.fill ins(%c : f32) outs(%m : memref<?xf32>)
+        return %m, %m : memref<?xf32>, memref<?xf32>
+      }"""
+    module = compiled(text)
+    x = random(4)
+    assert np.shares_memory(module.same(x), x)
+    part = module.part(x)
+    assert np.shares_memory(part, x)
+    assert np.array_equal(part, x[1::2])
+    first = module.table_()
+    first[:] = 0
+    assert module.table_().tolist() == [1, 2, 3], "a constant stays what it is"
+    one, two = module.twice(5)
+    assert np.shares_memory(one, two)
+    del one
+    assert two.tolist() == [7] * 5
+    assert module.twice(0)[0].shape == (0,)
+
+
+def test_returned_tensors_are_new():
+    module = compiled("func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {"
+                      "return %x, %x : tensor<4xf32>, tensor<4xf32> }")  # fmt: skip
+    x = random(4)
+    one, two = module(x)
+    assert np.array_equal(one, x)
+    assert not np.shares_memory(one, x)
+    assert not np.shares_memory(one, two)
+
+
+def test_aliased_memref_arguments():
+    text = """
+      func.func @f(%x: memref<6xf32>, %y: memref<6xf32>) {
+        linalg.exp ins(%x : memref<6xf32>) outs(%y : memref<6xf32>)
+        return
+      }"""
+    x = random(6)
+    want = np.exp(x)
+    compiled(text)(x, x)
+    np.testing.assert_allclose(x, want, rtol=1e-6)
+
+
+def test_nan_and_infinity_stay():
+    a = np.array([[np.nan, 1], [np.inf, -1]], F32)
+    b, c = np.array([[1, 0], [0, 1]], F32), np.zeros((2, 2), F32)
+    with np.errstate(all="ignore"):
+        want = a @ b + c
+    np.testing.assert_array_equal(compiled(matmul_text(2, 2, 2))(a, b, c), want)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 0), (1, 0, 2)])
+def test_empty_arrays(shape):
+    kind = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    text = f"""
+      func.func @f(%x: {kind}) -> {kind} {{
+        %r = linalg.exp ins(%x : {kind}) outs(%x : {kind}) -> {kind}
+        return %r : {kind}
+      }}"""
+    assert compiled(text)(np.zeros(shape, F32)).shape == shape
+
+
+ASSERT = """
+  func.func private @check(%n: index) -> index {
+    %c3 = arith.constant 3 : index
+    %ok = arith.cmpi slt, %n, %c3 : index
+    cf.assert %ok, "n must be below three"
+    return %n : index
+  }
+  func.func @f(%x: memref<1xindex>, %n: index) -> index {
+    %c0 = arith.constant 0 : index
+    %r = call @check(%n) : (index) -> index
+    memref.store %r, %x[%c0] : memref<1xindex>
+    return %r : index
+  }
+"""
+
+
+def test_failed_assertions_return():
+    module = compiled(ASSERT)
+    x = np.full(1, -1)
+    assert module(x, 2) == 2
+    assert x[0] == 2
+    for _ in range(2):
+        with pytest.raises(AssertionFailed, match="@f: assertion failed: n must be below three"):
+            module(x, 5)
+    assert x[0] == 2, "nothing after the assertion runs"
+    assert module(x, 1) == 1
+
+
+def test_a_symbol_that_nobody_defines_is_named():
+    text = "func.func private @nowhere(f32) -> f32\nfunc.func @f(%x: f32) -> f32 {" \
+           "%r = call @nowhere(%x) : (f32) -> f32 return %r : f32 }"  # fmt: skip
+    with pytest.raises(CompileError, match="'nowhere', which no library"):
+        compiled(text)
+
+
+@pytest.mark.parametrize("name", ["free", "malloc", "memcpy", "expf", "main", "abort", "fn.f"])
+def test_functions_may_be_called_like_the_librarys(name):
+    text = f"""
+      func.func @"{name}"(%x: tensor<300xf32>) -> tensor<300xf32> {{
+        %r = linalg.exp ins(%x : tensor<300xf32>) outs(%x : tensor<300xf32>) -> tensor<300xf32>
+        %s = linalg.exp ins(%r : tensor<300xf32>) outs(%x : tensor<300xf32>) -> tensor<300xf32>
+        return %s : tensor<300xf32>
+      }}"""
+    x = random(300)
+    np.testing.assert_allclose(compiled(text)(x), np.exp(np.exp(x)), rtol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.booleans(), st.booleans())
+def test_odd_sizes_and_layouts(m, k, n, turn_a, turn_b):
+    a = random(k, m).T if turn_a else random(m, k)
+    b = random(n, k, seed=1).T if turn_b else random(k, n, seed=1)
+    c = random(m, n, seed=2)
+    np.testing.assert_allclose(_dynamic()(a, b, c), a @ b + c, rtol=1e-4, atol=1e-5)
+
+
+_modules = []
+
+
+def _dynamic():
+    if not _modules:
+        _modules.append(compiled(matmul_text()))
+    return _modules[0]
+
+
+def test_memory_does_not_grow():
+    text = """
+      func.func private @double(%x: tensor<?xf32>) -> tensor<?xf32> {
+        %r = linalg.add ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%x : tensor<?xf32>) -> tensor<?xf32>
+        return %r : tensor<?xf32>
+      }
+      func.func @f(%x: tensor<20000xf32>, %n: index) -> (tensor<?xf32>, tensor<20000xf32>) {
+        %e = tensor.empty(%n) : tensor<?xf32>
+        %c = arith.constant 2.0 : f32
+        %q = linalg.fill ins(%c : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+        %d = func.call @double(%q) : (tensor<?xf32>) -> tensor<?xf32>
+        %y = linalg.exp ins(%x : tensor<20000xf32>) outs(%x : tensor<20000xf32>) -> tensor<20000xf32>
+        %z = linalg.add ins(%y, %x : tensor<20000xf32>, tensor<20000xf32>) outs(%x : tensor<20000xf32>)
+          -> tensor<20000xf32>
+        return %d, %z : tensor<?xf32>, tensor<20000xf32>
+      }"""
+    module, x = compiled(text), random(20000)
+
+    def pages():
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+            return int(file.read().split()[1])
+
+    for _ in range(20):
+        assert (module(x, 20000)[0] == 4).all()
+    before = pages()
+    for _ in range(400):
+        module(x, 20000)
+    assert pages() - before < 2000, "each call allocates 40 pages or more: some of them are never freed"
+
+
+def test_threads_may_call_at_the_same_time():
+    module, wrong = compiled(matmul_text()), []
+
+    def work(seed):
+        a, b, c = random(8, 8, seed=seed), random(8, 8, seed=seed + 1), random(8, 8 + seed % 2, seed=seed + 2)
+        b = random(8, 8 + seed % 2, seed=seed)
+        for _ in range(50):
+            if not np.allclose(module(a, b, c), a @ b + c, rtol=1e-4, atol=1e-5):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_emit():
+    module = compiled(matmul_text(2, 2, 2))
+    assert "define void @morello.call" in module.emit("llvm")
+    assert "morello.call" in module.emit("asm")
+    assert module.emit("obj")[:4] == b"\x7fELF"
+    assert "linalg.matmul" in module.emit("mlir")
+    with pytest.raises(InputError, match="cannot emit 'c'"):
+        module.emit("c")
+
+
+def test_the_object_cache_is_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("MORELLO_CACHE_DIR", str(tmp_path))
+    text = matmul_text(3, 3, 2)
+    assert not compiled(text).matmul.program().from_cache
+    assert compiled(text).matmul.program().from_cache
+    for path in tmp_path.glob("objects/??/*"):
+        path.write_bytes(b"damaged")
+    again = compiled(text)
+    assert not again.matmul.program().from_cache
+    assert again(random(3, 3), random(3, 2), random(3, 2)).shape == (3, 2)
+    assert not compiled(text, cache=False).matmul.program().from_cache
+
+
+def test_our_passes_failing_is_a_warning(monkeypatch):
+    from morello_mlir.passes import pipelines
+
+    real = pipelines.stages
+
+    def broken(*, optimize, **options):
+        stages = real(optimize=False, **options)
+        return stages | {"search": "morello-select-entry{entry=gone}"} if optimize else stages
+
+    monkeypatch.setattr(pipelines, "stages", broken)
+    x = random(2, 2)
+    with pytest.warns(UserWarning, match=r"@matmul is compiled by upstream's passes alone: search failed"):
+        module = morello_mlir.compile(matmul_text(2, 2, 2), optimize=True)
+    assert module(x, x, x).shape == (2, 2)
+    monkeypatch.setenv("MORELLO_STRICT", "1")
+    with warnings.catch_warnings(), pytest.raises(CompileError, match="no function @gone"):
+        morello_mlir.compile(matmul_text(2, 2, 2), optimize=True)
+
+
+def test_programs_that_print(capfd):
+    module = compiled('func.func @f() { %v = arith.constant dense<[1, 2]> : vector<2xi32> vector.print %v : vector<2xi32>'
+                      " return }")  # fmt: skip
+    module()
+    assert "( 1, 2 )" in capfd.readouterr().out
