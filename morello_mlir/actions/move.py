@@ -51,12 +51,12 @@ class MoveAction(Action):
         here, there = LEVEL[state.memory], LEVEL[self.memory]
         mems = key.memories
         packing = self.layout is not None
-        conditions = [
+        conditions: list[Condition] = [
             ("VRF" not in mems, "the output is in registers: only a kernel may follow"),
             (not packing or not out, "the output is not repacked"),
             (not packing or not state.layout.is_packed, f"{name} is packed already"),
             (
-                not packing or state.memory == "GL" and self.memory in ("GL", "L2"),
+                not packing or (state.memory == "GL" and self.memory in ("GL", "L2")),
                 "packing reads from GL and lands in GL or L2",
             ),
             (

@@ -1,4 +1,4 @@
-"""`kernel`: leaf implementations. Each states where it accepts its operands, which sizes it takes, and what it costs."""
+"""`kernel`: leaf implementations. Each states where it accepts its operands, what sizes it takes and what it costs."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
 
 
 def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: Any) -> Any:
-    """Cycles to bring an operand that is still in L2 to L1 as the kernel reads it. `touched`: element accesses, which is
-    how many lines are fetched where the tile's rows fight over the sets of L1."""
+    """Cycles to bring an operand that is still in L2 to L1 as the kernel reads it. `touched`: element accesses, which
+    is how many lines are fetched where the tile's rows fight over the sets of L1."""
     state = key.operands[operand]
     if state.memory != "L2":
         return 0.0

@@ -145,10 +145,12 @@ def matters(key: TableKey, memory: str) -> bool:
     """True where some operand may still enter `memory`."""
     if memory == "VRF":
         return True
-    return any(m == "GL" or memory == "L1" and m == "L2" for m in key.memories)
+    return any(m == "GL" or (memory == "L1" and m == "L2") for m in key.memories)
 
 
-def remaining(action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int], target: Target) -> dict[str, int]:
+def remaining(
+    action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int], target: Target
+) -> dict[str, int]:
     """What the children of `action` may take: caches rounded down to whole steps, as the tables are."""
     out = dict(left)
     for memory, amount in action.uses(key, dims, target).items():

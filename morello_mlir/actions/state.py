@@ -1,6 +1,6 @@
 """Table keys: what stays the same while a dynamic program runs over sizes and limits.
 
-A key is a Spec without its sizes and limits: function, dtype, where each operand is and how it lies there. Arithmetic on
+A key is a Spec without its sizes and limits: function, dtype, where each operand is and how it lies. Arithmetic on
 `Dims` is written so that it is right for Python ints and for broadcasting NumPy arrays: the same declaration serves the
 search (whole blocks) and reconstruction (one point).
 """
@@ -84,9 +84,7 @@ class TableKey:
 
 def key_of(spec: Spec, target: Target) -> TableKey:
     """The table key of `spec`."""
-    states = tuple(
-        OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands)
-    )
+    states = tuple(OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands))
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
     return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, spec.far or size > target.l3_bytes)
 

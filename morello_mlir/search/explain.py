@@ -15,8 +15,8 @@ Traffic = dict[tuple[str, str], int]
 
 @dataclass(slots=True)
 class Step:
-    """One place of the tree. runs: how often it is reached; own, total: cost units of all runs, of the step alone and with
-    everything below it; traffic: bytes of all runs, by (from, to) memory, of the step alone."""
+    """One place of the tree. runs: how often it is reached; own, total: cost units of all runs, of the step alone and
+    with everything below it; traffic: bytes of all runs, by (from, to) memory, of the step alone."""
 
     label: str
     spec: Spec
@@ -97,8 +97,8 @@ def _rows(step: Step, whole: int, least: float, depth: int) -> Iterator[tuple[st
 
 
 def _table(rows: list[tuple[str, Mapping[str, str]]]) -> list[str]:
-    """The steps, and beside them as comments: runs, own share, bytes moved, sizes. It parses as a schedule where nothing
-    was cut."""
+    """The steps, and beside them as comments: runs, own share, bytes moved, sizes. It parses as a schedule where
+    nothing was cut."""
     width = max(len(text) for text, _ in rows)
     cols = {c: max([len(c), *(len(r.get(c, "")) for _, r in rows)]) for c in ("runs", "share", "moved", "sizes")}
     head = "  ".join(c.rjust(w) if c != "sizes" else c for c, w in cols.items())

@@ -14,8 +14,8 @@ from .tilelists import TileLists
 def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.ndarray, maps: np.ndarray) -> None:
     """block = min(block, child at what the move leaves + cost).
 
-    child: `[m, k, n, child limit]`; cost and group: broadcastable to `[m, k, n]`; maps: `[group, limit]`, the child's limit
-    index, or -1 where the move does not fit.
+    child: `[m, k, n, child limit]`; cost and group: broadcastable to `[m, k, n]`; maps: `[group, limit]`, the child's
+    limit index, or -1 where the move does not fit.
     """
     group = np.broadcast_to(group, block.shape[:3])
     cost = np.broadcast_to(cost, block.shape[:3])
@@ -30,8 +30,8 @@ def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.
 def tile_pass(block: np.ndarray, lists: TileLists) -> None:
     """One ascending sweep: block = min(block, count * tile + rest) over the tile lists of the three axes.
 
-    A cell depends only on cells with smaller indices along one axis, so one sweep suffices; the axes are interleaved per
-    cell, since a tile of one dim may be a tile of another inside.
+    A cell depends only on cells with smaller indices along one axis, so one sweep suffices; the axes are interleaved
+    per cell, since a tile of one dim may be a tile of another inside.
     """
     for at in np.ndindex(*block.shape[:3]):
         cell = block[at]

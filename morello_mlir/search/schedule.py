@@ -311,7 +311,8 @@ class _Parser:
 
 
 def parse(text: str) -> Node:
-    """Reads a schedule. Raises ScheduleError naming the line and the reason. Legality for a Spec is not checked here."""
+    """Reads a schedule. Raises ScheduleError naming the line and the reason. Whether it is legal for a Spec is not
+    checked here."""
     if not _lines(text):
         raise ScheduleError("schedule: empty (write '?' to let the search choose)")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import RLock
 
 from ..actions import (
@@ -24,7 +24,7 @@ from ..actions.space import holds
 from ..errors import ScheduleError, SpecError
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
-from .schedule import Hole, Node, Split, Tile, children
+from .schedule import Hole, Node, children
 from .tables import AXES, Tables
 
 #: Bytes of solved tables kept for later goals of the same process.
@@ -172,9 +172,7 @@ class Search:
             return node
         specs = child_specs(spec, node, self.target)
         filled = [self._fill(s, b) for (_, s), b in zip(specs, bodies, strict=True)]
-        if isinstance(node, (Tile, Split)):
-            return replace(node, body=filled[0], rest=filled[1] if len(filled) > 1 else None)
-        return replace(node, body=filled[0])  # type: ignore[call-arg]
+        return action_of(node, spec).node(filled)
 
     def price(self, spec: Spec, node: Node) -> int:
         """The cost of the schedule `node` of `spec` under the target's model, in integer units.

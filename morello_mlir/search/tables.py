@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +14,6 @@ from ..actions import (
     TableKey,
     TileAction,
     closure,
-
     kernels,
     moves,
     scale,
@@ -47,7 +46,9 @@ class Tables:
     The key graph is acyclic: operands only move inwards and are packed at most once.
     """
 
-    def __init__(self, dims: Mapping[str, int], limits: Mapping[str, int], target: Target, impl: ModuleType | None = None):
+    def __init__(
+        self, dims: Mapping[str, int], limits: Mapping[str, int], target: Target, impl: ModuleType | None = None
+    ):
         self.target = target
         self.limits = dict(limits)
         self.impl = impl or passes()
@@ -141,8 +142,8 @@ class Tables:
         self.impl.move_pass(block, below, _three(cost), _three(group), maps)
 
     def _limit_maps(self, key: TableKey, child: TableKey, memory: str | None, taken: np.ndarray) -> np.ndarray:
-        """`[amount, limit]`: for every amount taken of `memory` and limit of `key`, the limit index of `child`; -1 where
-        the amount is not there."""
+        """`[amount, limit]`: for every amount taken of `memory` and limit of `key`, the limit index of `child`; -1
+        where the amount is not there."""
         axis, below = key.limit_axis(), child.limit_axis()
         values = self.limit_values(key)
         if memory is None or memory == "VRF":
@@ -162,7 +163,7 @@ class Tables:
     def _tile_lists(self, key: TableKey) -> TileLists:
         widths = tuple(key.pack_width(d) for d in AXES)
         if widths not in self._lists:
-            cols = [axis_lists(self.sizes[d], lambda size, d=d: self._tiles(key, d, size)) for d in AXES]
+            cols = [axis_lists(self.sizes[d], partial(self._tiles, key, d)) for d in AXES]
             self._lists[widths] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
         return self._lists[widths]
 

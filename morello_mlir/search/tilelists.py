@@ -12,7 +12,8 @@ import numpy as np
 class TileLists:
     """Compressed rows for each of three axes: the tiles of size number i are `start[i]:start[i+1]` of the others.
 
-    index: the tile's size number; count: how often it fits (float64, as costs are); rest: the size number of the remainder, or -1.
+    index: the tile's size number; count: how often it fits (float64, as costs are); rest: the size number of the
+    remainder, or -1.
     """
 
     start: tuple[np.ndarray, np.ndarray, np.ndarray]

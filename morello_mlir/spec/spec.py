@@ -234,7 +234,8 @@ class Spec:
         pieces = pieces[:need] + [p for p in pieces[need:] if p != "far"]
         if len(pieces) not in (need, need + 1):
             raise SpecError(
-                f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; got {len(pieces)} parts"
+                f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; "
+                f"got {len(pieces)} parts"
             )
         sizes = pieces[0]
         if not re.fullmatch(r"\[[\d,\s]*\]", sizes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 from ..errors import InputError
 from .avx2 import AVX2
@@ -16,13 +17,11 @@ TARGETS = {t.name: t for t in (AVX2, AVX512)}
 def _host_flags() -> frozenset[str]:
     """CPU flags as Linux reports them; empty where it does not."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as f:
-            for line in f:
-                if line.startswith("flags"):
-                    return frozenset(line.split(":", 1)[1].split())
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        pass
-    return frozenset()
+        return frozenset()
+    flags = (line.split(":", 1)[1].split() for line in text.splitlines() if line.startswith("flags"))
+    return frozenset(next(flags, ()))
 
 
 def host_target() -> Target:

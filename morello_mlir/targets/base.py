@@ -158,7 +158,9 @@ class Target:
                 table[rows, vectors] = cycles
         for axis in (0, 1):
             table[1:, 1:] = np.where(
-                np.isinf(table[1:, 1:]), np.inf, np.maximum.accumulate(np.where(np.isinf(table), 0, table)[1:, 1:], axis)
+                np.isinf(table[1:, 1:]),
+                np.inf,
+                np.maximum.accumulate(np.where(np.isinf(table), 0, table)[1:, 1:], axis),
             )
         return table
 

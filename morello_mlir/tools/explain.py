@@ -17,7 +17,9 @@ from . import _cli
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("input", metavar="FILE|SPEC", help="an MLIR file (- for stdin), or a Spec such as 'Matmul([...], ...)'")
+    parser.add_argument(
+        "input", metavar="FILE|SPEC", help="an MLIR file (- for stdin), or a Spec such as 'Matmul([...], ...)'"
+    )
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
     parser.add_argument("--schedule", metavar="FILE", help="explain this schedule of the Spec, its holes filled")
     parser.add_argument("--least", type=float, default=0.5, metavar="PERCENT",
@@ -44,7 +46,7 @@ def _solve(options: argparse.Namespace, target: Target, spec: Spec) -> Solution:
 
 def _file(options: argparse.Namespace, target: Target, notebook: _cli.Notebook) -> int:
     notebook.note("loading MLIR")
-    return _explain(options, target, [s for s in _lifted(options.input, target, notebook)])
+    return _explain(options, target, list(_lifted(options.input, target, notebook)))
 
 
 def _lifted(path: str, target: Target, notebook: _cli.Notebook) -> Iterator[Solution]:

@@ -151,7 +151,9 @@ def test_arrays_and_points_agree(dims, target):
             assert [bool(np.broadcast_to(c, (2, 2, 2))[1, 1, 1]) for c, _ in many] == [bool(c) for c, _ in one]
 
 
-@pytest.mark.parametrize(("rows", "stride", "sets", "lines"), [(8, 64, 64, 8), (64, 4096, 64, 4096), (8, 2048, 64, 256)])
+@pytest.mark.parametrize(
+    ("rows", "stride", "sets", "lines"), [(8, 64, 64, 8), (64, 4096, 64, 4096), (8, 2048, 64, 256)]
+)
 def test_power_of_two_strides_crowd_few_sets(rows, stride, sets, lines):
     key = key_of(accum(m=rows, k=16, lhs=f"L2, row_major, s{stride}"), AVX2)
     assert footprint(key, 0, {"b": 1, "m": rows, "k": 16, "n": 1}).occupied(sets) == lines
@@ -160,15 +162,16 @@ def test_power_of_two_strides_crowd_few_sets(rows, stride, sets, lines):
 def test_what_is_left_is_whole_steps():
     spec = accum(m=5, k=16)
     key = key_of(spec, AVX2)
-    action = next(a for a in explore(key, dict(zip("bmkn", spec.dims)), AVX2) if a.label() == "move lhs to L2")
-    left = remaining(action, key, dict(zip("bmkn", spec.dims)), AVX2.limits, AVX2)
+    dims = dict(zip("bmkn", spec.dims, strict=True))
+    action = next(a for a in explore(key, dims, AVX2) if a.label() == "move lhs to L2")
+    left = remaining(action, key, dims, AVX2.limits, AVX2)
     assert left["L2"] == 4096 - 256
 
 
 @given(st.sampled_from((4, 8, 16, 32, 64)), st.tuples(*[st.integers(1, 300)] * 3), st.sampled_from(("avx2", "avx512")))
 def test_equal_keys_have_equal_numbers(stride, dims, target):
     """What the canonical key forgets changes no cost, no occupancy and no condition."""
-    t, point = TARGETS[target], dict(zip("bmkn", (1, *dims)))
+    t, point = TARGETS[target], dict(zip("bmkn", (1, *dims), strict=True))
     for memory in ("GL", "L2"):
         lhs, rhs = f"{memory}, row_major, s{stride}", f"{memory}, row_major, s{stride}"
         key = key_of(accum(*dims, lhs=lhs, rhs=rhs), t)

@@ -5,7 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morello_mlir.errors import ScheduleError
-from morello_mlir.search.schedule import Hole, Kernel, Move, Split, Tile, ToAccum, children, has_hole, parse, to_text, walk
+from morello_mlir.search.schedule import (
+    Hole,
+    Kernel,
+    Move,
+    Split,
+    Tile,
+    ToAccum,
+    children,
+    has_hole,
+    parse,
+    to_text,
+    walk,
+)
 
 leaves = st.one_of(st.just(Hole()), st.sampled_from(("broadcast_fma", "scalar")).map(Kernel))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_target import SMALL
 
 from morello_mlir.actions import action_of, child_specs, explore, key_of, limits_of
 from morello_mlir.errors import ScheduleError, SpecError
@@ -18,7 +18,6 @@ from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import INFINITE, TARGETS
-from small_target import SMALL
 
 AVX2 = TARGETS["avx2"]
 
@@ -26,9 +25,9 @@ AVX2 = TARGETS["avx2"]
 def brute_force(spec, target):
     """The optimum by plain recursion over Specs: no tables, axes or limit indices, only the actions' meaning."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def best(goal):
-        key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims))
+        key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims, strict=True))
         costs = [INFINITE]
         for action in explore(key, dims, target):
             node = action.node([Hole(), Hole()])
@@ -105,7 +104,7 @@ def test_every_cell_reconstructs_to_its_cost():
     while stack:
         goal, node = stack.pop()
         assert search.price(goal, node) == search.cost(goal)
-        stack += [(s, b) for (_, s), b in zip(child_specs(goal, node, SMALL), children(node))]
+        stack += [(s, b) for (_, s), b in zip(child_specs(goal, node, SMALL), children(node), strict=True)]
 
 
 def test_compiled_and_numpy_passes_fill_the_same_tables():
@@ -174,6 +173,6 @@ def test_what_cannot_be_searched():
 def test_explored_actions_are_what_schedules_name():
     spec = matmul_spec(12, 8, 32, accumulate=True)
     key = key_of(spec, AVX2)
-    for action in explore(key, dict(zip("bmkn", spec.dims)), AVX2):
+    for action in explore(key, dict(zip("bmkn", spec.dims, strict=True)), AVX2):
         assert action_of(action.node([Hole(), Hole()]), spec) == action
     assert limits_of(spec, AVX2) == AVX2.limits

@@ -107,8 +107,14 @@ def test_spec_text_round_trip(spec):
         ("Matmul([1, 2, 3, 4], (f32, GL), (f32, GL, row_major), (f32, GL, row_major), serial)", "tensor spec"),
         ("Matmul([1, 2, 3, 4], (f32, GL, row_major, s3), (f32, GL, row_major), (f32, GL, row_major), serial)", "power"),
         ("Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), fast)", "serial or"),
-        ("Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [X])", "limits"),
-        ("Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [GL=1])", "limit"),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [X])",
+            "limits",
+        ),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [GL=1])",
+            "limit",
+        ),
         ("Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major, serial)", "unbalanced"),
     ],
 )
