@@ -198,8 +198,8 @@ class _Builder:
 
 
 def _copy_of(module: Any) -> Any:
-    """A new `mlir.ir.Module` with the same contents. (`operation.clone()` gives one without an owner, on which some of the
-    bindings' functions fail and others crash.)"""
+    """A new `mlir.ir.Module` with the same contents. (`operation.clone()` gives one without an owner, on which some of
+    the bindings' functions fail and others crash.)"""
     import mlir.ir as ir
 
     original = module.operation

@@ -59,9 +59,10 @@ def load(path: str, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
     """
     arrays: dict[str, np.ndarray] = {}
     try:
-        with np.load(Path(path), allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path}: expected an npz archive, found a single array")
+        archive = np.load(Path(path), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError(f"{path}: expected an npz archive, found a single array")
+        with archive:
             for name in archive.files:
                 arrays[name] = _read(archive, name, path)
     except FileNotFoundError as error:

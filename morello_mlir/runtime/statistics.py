@@ -62,7 +62,7 @@ def _loop_extents(op: Any) -> list[int] | None:
 
 
 def collect_specs(module: Any) -> list[dict[str, Any]]:
-    """What every `morello.spec` says: spec, function, source, cost, schedule, and search_s; None for what is not there."""
+    """What every `morello.spec` says: spec, function, source, cost, schedule, search_s; None for what is not there."""
     from morello_mlir.dialect import spec_ops
 
     return [

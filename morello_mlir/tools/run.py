@@ -8,12 +8,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from morello_mlir.errors import InputError, MorelloError
+from morello_mlir.errors import CompileError, InputError, MorelloError
 
-if TYPE_CHECKING:
-    from morello_mlir.runtime.isolate import Phase
+from . import _cli
 
 PROGRAM = "morello-run"
 
@@ -60,33 +59,25 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status. The work happens in a child process: a crash is an error like others."""
-    from morello_mlir.runtime.isolate import run_isolated
-
     options = parser().parse_args(argv)
-    try:
-        return run_isolated(lambda phase: guarded(options, phase), PROGRAM)
-    except KeyboardInterrupt:
-        return 130
+    return _cli.isolated(PROGRAM, options.file, lambda notebook: guarded(options, notebook))
 
 
-def guarded(options: argparse.Namespace, phase: Phase) -> int:
-    """Do the work; errors that people can do something about become a message and a status."""
+def guarded(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
+    """Do the work. Raises MorelloError; what should not happen becomes a message and status 1."""
     warnings.showwarning = _show_warning
     try:
-        return _Run(options, phase).run()
-    except MorelloError as error:
-        print(_message(error), file=sys.stderr)
-        return error.exit_code
-    except MemoryError:
-        print(f"{PROGRAM}: error: out of memory", file=sys.stderr)
-        return 1
+        return _Run(options, notebook).run()
+    except (MorelloError, BrokenPipeError):
+        raise
+    except MemoryError as error:
+        raise CompileError("out of memory") from error
     except OSError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
+        raise InputError(str(error)) from error
     except Exception as error:
         if os.environ.get("MORELLO_STRICT"):
             raise
-        print(f"{PROGRAM}: error: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        _cli.say(PROGRAM, f"internal error: {type(error).__name__}: {error}")
         print(f"{PROGRAM}: note: set MORELLO_STRICT=1 for the details", file=sys.stderr)
         return 1
 
@@ -96,18 +87,12 @@ def _show_warning(message: Any, category: Any, filename: str, lineno: int, file:
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
-def _message(error: MorelloError) -> str:
-    """An error as MLIR's tools print it: a diagnostic as it is, anything else with the name of the tool in front."""
-    text = str(error)
-    return text if ": error: " in text else f"{PROGRAM}: error: {text}"
-
-
 class _Run:
     """One run of the tool."""
 
-    def __init__(self, options: argparse.Namespace, phase: Phase):
+    def __init__(self, options: argparse.Namespace, notebook: _cli.Notebook):
         self.options = options
-        self.phase = phase
+        self.notebook = notebook
         self.report: dict[str, Any] = {}
         self.failures: list[str] = []
 
@@ -115,7 +100,6 @@ class _Run:
         options = self.options
         if options.output and not options.emit:
             raise InputError("-o says where --emit goes: give --emit too")
-        self.phase.set(f"compiling {options.file}")
         module = self._compile(optimize=False if options.no_morello else None)
         function = module._only()
         args = self._arguments(function.signature)
@@ -166,15 +150,15 @@ class _Run:
     def _execute(self, function: Any, program: Any, args: list[Any]) -> None:
         """Run once, and compare as asked. What the program writes to its arguments stays in copies."""
         expected = self._expected(function.signature)
-        self.phase.set(f"running @{function.name}")
+        self.notebook.note(f"the code of @{function.name}")
         got = _outcome(function.signature, program, args)
         if expected is not None:
             self.report["expect"] = self._compare(got, expected, "expected", scale=False)
         if self.options.check:
-            self.phase.set(f"compiling {self.options.file} to plain loops")
+            self.notebook.note("the compiler (to plain loops)")
             oracle = self._compile(optimize=False)._only()
             reference = oracle.program(tuple(args))
-            self.phase.set(f"running @{function.name} as plain loops")
+            self.notebook.note(f"the code of @{function.name} (plain loops)")
             self.report["check"] = self._compare(
                 got, _outcome(function.signature, reference, args), "oracle", scale=True
             )
@@ -214,7 +198,7 @@ class _Run:
     def _bench(self, program: Any, args: list[Any]) -> dict[str, Any]:
         from morello_mlir.runtime.bench import measure
 
-        self.phase.set(f"timing @{program.signature.name}")
+        self.notebook.note(f"the code of @{program.signature.name}, while it was timed,")
         copies = [_copy(a) for a in args]
         return measure(lambda: program.call(*copies), program.build.flops)
 

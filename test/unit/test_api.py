@@ -183,7 +183,7 @@ def test_every_shape_gets_its_program():
 
 
 def test_shapes_that_contradict_each_other():
-    with pytest.raises(InputError, match="do not fit the program.*but found 5"):
+    with pytest.raises(InputError, match=r"do not fit the program.*but found 5"):
         compiled(matmul_text())(random(2, 4), random(5, 3), random(2, 3))
 
 
@@ -297,7 +297,7 @@ def test_memrefs_are_the_callers_memory():
     assert (wide[2::2] == 9).all(), "what lies between the columns is not ours"
     frozen = np.zeros((4, 3), F32)
     frozen.flags.writeable = False
-    with pytest.raises(InputError, match="argument 1: the program writes .* read-only"):
+    with pytest.raises(InputError, match=r"argument 1: the program writes .* read-only"):
         module(x, frozen)
     x.flags.writeable = False
     module(x, np.zeros((4, 3), F32))
@@ -531,7 +531,7 @@ def test_our_passes_failing_is_a_warning(monkeypatch):
 
 
 def test_programs_that_print(capfd):
-    module = compiled('func.func @f() { %v = arith.constant dense<[1, 2]> : vector<2xi32> vector.print %v : vector<2xi32>'
-                      " return }")  # fmt: skip
+    text = "func.func @f() { %v = arith.constant dense<[1, 2]> : vector<2xi32> vector.print %v : vector<2xi32> return }"
+    module = compiled(text)
     module()
     assert "( 1, 2 )" in capfd.readouterr().out

@@ -62,7 +62,7 @@ def test_types_that_arrays_cannot_hold(mlir):
 
 
 def test_shape_errors_name_both_shapes():
-    with pytest.raises(InputError, match="argument 1: expected shape 2x.x4, got 2x3x5"):
+    with pytest.raises(InputError, match=r"argument 1: expected shape 2x\?x4, got 2x3x5"):
         check_array(np.zeros((2, 3, 5), np.float32), tensor((2, None, 4)), "argument 1")
     with pytest.raises(InputError, match=r"got \(\) \(rank 0\)"):
         check_array(np.zeros((), np.float32), tensor((1,)), "x")
