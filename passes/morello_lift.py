@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from morello_mlir import dialect, lifting
+from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.emit import Functions
 
@@ -18,7 +19,8 @@ class MorelloLift(Pass):
     """Replace every linalg contraction on memrefs that a Spec covers by a call of a private function with that Spec.
 
     Works with and without the tags of `morello-group`, and removes them. What no Spec covers stays as it is. A
-    remark at each linalg op says its Spec, or why it was not lifted.
+    remark at each linalg op says its Spec, or why it was not lifted. A schedule that a user wrote on the op, as the
+    attribute `morello.schedule`, goes to the `morello.spec`.
 
     An op whose output may overlap an input stays with upstream, whose loops run in one defined order; a blocked nest
     reads inputs after it has written parts of the output. Aliases are followed through all that the module shows:
@@ -41,7 +43,10 @@ class MorelloLift(Pass):
                 module = lifting.enclosing_module(each)
                 if module not in modules:
                     modules[module] = Functions(module)
-                modules[module].call(each, outcome)
+                try:
+                    modules[module].call(each, outcome)
+                except SpecError as error:
+                    self.fail(each, str(error))
             if not isinstance(outcome, Rejected):
                 done.append(each)
         for each in done:

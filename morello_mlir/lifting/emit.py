@@ -8,10 +8,14 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
+from morello_mlir.errors import SpecError
 from morello_mlir.spec import dense_strides
 
 from .outcome import Lifted
 from .plan import Operand, Plan
+
+#: Where a user writes the schedule of a linalg op by hand; the Spec gets it, and the search fills its holes.
+SCHEDULE = "morello.schedule"
 
 _NAME = {"Matmul": "morello_matmul", "MatmulAccum": "morello_matmul_accum"}
 
@@ -33,19 +37,20 @@ class Functions:
         """
         values = [lifted.values[operand.source] for operand in lifted.plan.operands]
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
-        name = self._function(lifted.plan, shifted)
+        name = self._function(lifted.plan, shifted, given_schedule(op), op.location)
         with op.location, ir.InsertionPoint(op):
             parts = [_metadata(v) for v in values]
             offsets = [offset for (_, offset), s in zip(parts, shifted, strict=True) if s]
             func.CallOp([], name, [base for base, _ in parts] + offsets)
 
-    def _function(self, plan: Plan, shifted: tuple[bool, ...]) -> str:
-        key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted)
+    def _function(self, plan: Plan, shifted: tuple[bool, ...], schedule: str | None, location: Any) -> str:
+        """The name of the function; its ops get the location of the first op that needs it."""
+        key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, schedule)
         if key not in self._made:
             name = self._unused_name(plan)
             self._made[key] = name
-            with ir.Location.name("morello-lift"), ir.InsertionPoint(self._module.regions[0].blocks[0]):
-                _build_function(name, plan, shifted)
+            with location, ir.InsertionPoint(self._module.regions[0].blocks[0]):
+                _build_function(name, plan, shifted, schedule)
         return self._made[key]
 
     def _unused_name(self, plan: Plan) -> str:
@@ -65,7 +70,21 @@ def _metadata(value: Any) -> tuple[Any, Any]:
     return op.results[0], op.results[1]
 
 
-def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...]) -> None:
+def given_schedule(op: Any) -> str | None:
+    """The schedule that a user wrote on a linalg op, as text: `morello.schedule`, one string or one a line.
+
+    Raises SpecError where the attribute is something else.
+    """
+    attribute = op.attributes.get(SCHEDULE)
+    if attribute is None:
+        return None
+    lines = list(ir.ArrayAttr(attribute)) if isinstance(attribute, ir.ArrayAttr) else [attribute]
+    if not all(isinstance(line, ir.StringAttr) for line in lines):
+        raise SpecError(f"attribute '{SCHEDULE}' must be a string or an array of strings, not {attribute}")
+    return "\n".join(ir.StringAttr(line).value for line in lines)
+
+
+def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], schedule: str | None) -> None:
     scalar = ir.Type.parse(plan.spec.operands[0].dtype)
     inputs = [ir.MemRefType.get([], scalar)] * 3 + [ir.IndexType.get()] * sum(shifted)
     function = func.FuncOp(name, (inputs, []), visibility="private")
@@ -74,11 +93,11 @@ def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...]) -> None:
     with ir.InsertionPoint(block):
         bases, rest = list(block.arguments)[:3], iter(list(block.arguments)[3:])
         offsets = [next(rest) if s else None for s in shifted]
-        _build_nest(plan, bases, offsets)
+        _build_nest(plan, bases, offsets, schedule)
         func.ReturnOp([])
 
 
-def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
+def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], schedule: str | None) -> None:
     """The loops around the Spec, then the Spec on the views of one iteration. offsets: None is zero."""
     needed = {0, 1, *(o.size for o in plan.outer), *(s for o in plan.outer for s in o.strides)} if plan.outer else set()
     constants = {n: arith.constant(ir.IndexType.get(), n) for n in sorted(needed)}
@@ -95,14 +114,14 @@ def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
                 if stride != 1:
                     step = arith.muli(step, constants[stride])
                 offsets[i] = step if offsets[i] is None else arith.addi(offsets[i], step)
-        _build_spec(plan, bases, offsets)
+        _build_spec(plan, bases, offsets, schedule)
 
 
-def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any]) -> None:
+def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], schedule: str | None) -> None:
     from morello_mlir.dialect import build_spec_op
 
     views = [_view(b, o, offset) for b, o, offset in zip(bases, plan.operands, offsets, strict=True)]
-    build_spec_op(plan.spec, views)
+    build_spec_op(plan.spec, views, schedule=schedule)
 
 
 def _view(base: Any, operand: Operand, offset: Any) -> Any:
