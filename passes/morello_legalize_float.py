@@ -51,9 +51,9 @@ def _constant(type_: Any, value: int) -> Any:
 
 def _rewrite(op: Any) -> None:
     source = op.operands[0]
-    single = _like(source.type, ir.F32Type.get())
-    bits = _like(source.type, ir.IntegerType.get_signless(32))
     with ir.InsertionPoint(op), op.location:
+        single = _like(source.type, ir.F32Type.get())
+        bits = _like(source.type, ir.IntegerType.get_signless(32))
         nearest = arith.TruncFOp(single, source).result
         back = arith.ExtFOp(source.type, nearest).result
         pattern = arith.BitcastOp(bits, nearest).result

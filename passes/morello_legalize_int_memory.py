@@ -33,10 +33,18 @@ class LegalizeIntMemory(Pass):
         with op.operation.location:
             touched = [each for each in all_ops(op) if _touches(each)]
             for each in touched:
+                self._check(each)
+            for each in touched:
                 if each.name in ("func.func", "memref.global"):
                     _rewrite_declaration(each)
             for each in touched:
                 self._rewrite(each)
+
+    def _check(self, op: Any) -> None:
+        """Refuse what converts elements on its own: masked, gathering and other accesses of vectors."""
+        simple = op.name in _READS or op.name in _WRITES or not op.name.startswith("vector.")
+        if not simple and any(_memref_is_narrow(v.type) for v in op.operands):
+            self.fail(op, "on memory of i1 or another odd integer type is not supported")
 
     def _rewrite(self, op: Any) -> None:
         for region in op.regions:
@@ -47,8 +55,6 @@ class LegalizeIntMemory(Pass):
             _rewrite_load(op)
         elif op.name in _WRITES:
             _rewrite_store(op)
-        elif op.name.startswith("vector.") and any(_memref_is_narrow(v.type) for v in op.operands):
-            self.fail(op, "on memory of i1 or another odd integer type is not supported")
         else:
             for result in op.results:
                 result.set_type(legal_type(result.type))

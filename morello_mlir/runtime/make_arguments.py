@@ -59,10 +59,11 @@ def load(path: str, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
     """
     arrays: dict[str, np.ndarray] = {}
     try:
-        archive = np.load(Path(path), allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise InputError(f"{path}: expected an npz archive, found a single array")
-        with archive:
+        # numpy takes any other file for a pickle, and says so.
+        with Path(path).open("rb") as file:
+            if file.read(2) != b"PK":
+                raise InputError(f"{path}: not an npz archive (numpy.savez makes them)")
+        with np.load(Path(path), allow_pickle=False) as archive:
             for name in archive.files:
                 arrays[name] = _read(archive, name, path)
     except FileNotFoundError as error:

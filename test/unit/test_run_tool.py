@@ -73,6 +73,7 @@ def test_emit(matmul):
 
 def test_unusable_input(matmul):
     (matmul / "bad.npz").write_text("not a zip")
+    (matmul / "short.npz").write_bytes((matmul / "args.npz").read_bytes()[:200])
     np.savez(matmul / "gap.npz", arg0=np.zeros((4, 6), np.float32), arg2=np.zeros((4, 3), np.float32))
     np.savez(matmul / "extra.npz", **dict(np.load(matmul / "args.npz")), arg3=np.zeros(1))
     np.savez(matmul / "names.npz", x=np.zeros(1))
@@ -83,13 +84,14 @@ def test_unusable_input(matmul):
     for arguments, message in [
         ((matmul / "nothing.mlir",), "cannot read the module: No such file"),
         ((file, "--entry", "f"), "no function @f"),
-        ((file, "--args", matmul / "bad.npz"), "cannot read it as an npz"),
+        ((file, "--args", matmul / "bad.npz"), "not an npz archive"),
+        ((file, "--args", matmul / "short.npz"), "cannot read it as an npz archive"),
         ((file, "--args", matmul / "nothing.npz"), "no such file"),
         ((file, "--args", matmul / "gap.npz"), "no array 'arg1' (6x3 f32)"),
         ((file, "--args", matmul / "extra.npz"), "'arg3' is too much"),
         ((file, "--args", matmul / "names.npz"), "array 'x' is not one of"),
         ((file, "--args", matmul / "objects.npz"), "cannot read array 'arg0'"),
-        ((file, "--args", matmul / "one.npy"), "expected an npz archive"),
+        ((file, "--args", matmul / "one.npy"), "not an npz archive"),
         ((file, "--expect", matmul / "ret1.npz"), "array 'ret1'"),
         ((file, "-o", matmul / "x"), "-o says where --emit goes"),
         ((file, "--threads", "0"), "positive integer"),
