@@ -112,10 +112,10 @@ class Builder:
 
     @contextmanager
     def carrying_loop(
-        self, lower: int, upper: int, step: int, values: Sequence[str], type_: str
+        self, lower: int, upper: Index, step: int, values: Sequence[str], type_: str
     ) -> Iterator[tuple[Index, Carried]]:
         """As `loop`, carrying `values`, all of one type."""
-        if lower + step >= upper:
+        if isinstance(upper, int) and lower + step >= upper:
             yield lower, Carried(list(values))
             return
         iv, out = self.name(), self.name()

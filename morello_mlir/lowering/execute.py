@@ -14,7 +14,7 @@ from ..search.schedule import Node
 from ..spec import Spec
 from ..targets import Target
 from .builder import Builder
-from .kernels import Bundle, First
+from .kernels import Bundle
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, references
@@ -120,10 +120,8 @@ def _functions(walk: Walk) -> list[str]:
 
 def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
-    modes: dict[str, First] = {"store": True, "add": False, "flag": "%first"}
-    first = modes[job.mode]
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
-    walk.body(b, job.plan, Env(arguments(job), first, arena))
+    walk.body(b, job.plan, Env(arguments(job), "%first", arena, "%looped" if job.counted else None))
     return walk.outliner.function(job, b.text())
 
 

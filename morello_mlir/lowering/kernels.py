@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .builder import Builder, Index
-from .machine import UNROLL
 from .plan import Sizes
 from .views import Flat, Operand
 
@@ -48,23 +47,37 @@ class _Strides:
     widths: tuple[int, ...]
 
 
-def broadcast_fma(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
-    """Adds lhs @ rhs to a register tile: a k step loads the vectors of a row of rhs and broadcasts elements of lhs."""
-    depth, lanes = sizes[2], b.machine.lanes
+def unroll(rows: int, vectors: int) -> int:
+    """K steps in one iteration of the loop: enough to hide its own instructions, no more than pays for compiling."""
+    return 4 if rows * vectors <= 16 else 2
+
+
+def broadcast_fma(
+    b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None
+) -> Bundle:
+    """Adds lhs @ rhs to a register tile: a k step loads the vectors of a row of rhs and broadcasts elements of lhs.
+
+    looped: how many k steps the loop takes (a multiple of `unroll`), where only run time knows; the depth in `sizes` is
+    then that of one iteration and what follows the loop.
+    """
+    depth, lanes, step = sizes[2], b.machine.lanes, unroll(tile.rows, tile.vectors)
     # Panels are padded with zeros: whole vectors may be read.
     available = max(sizes[3], rhs.view.packed[1] if rhs.view.packed else 0)
     widths = tuple(min(lanes, available - v * lanes) for v in range(tile.vectors))
     s = _Strides(lhs.view.stride(1), lhs.view.stride(2), rhs.view.stride(1), rhs.view.stride(2), widths)
-    a, w = lhs.flat(b), rhs.flat(b)
-    whole = depth - depth % UNROLL
-    values = list(tile.values)
+    further = 0 if looped is None else b.add(looped, -step)
+    a, w = lhs.flat(b, b.mul(further, s.lhs_step)), rhs.flat(b, b.mul(further, s.rhs_step))
+    after = depth % step
+    whole: Index = depth - after if looped is None else looped
     if whole:
-        with b.carrying_loop(0, whole, UNROLL, values, b.machine.vector()) as (k, carried):
+        with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
-            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), UNROLL)
-        values = carried.results
-    at = (whole * s.lhs_step, whole * s.rhs_step)
-    return tile.with_values(_steps(b, a, w, at, s, tile.with_values(values), depth - whole))
+            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step)
+        tile = tile.with_values(carried.results)
+    if after:
+        at = (b.mul(whole, s.lhs_step), b.mul(whole, s.rhs_step))
+        tile = tile.with_values(_steps(b, a, w, at, s, tile, after))
+    return tile
 
 
 def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int) -> list[str]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ..targets import Target
 
-#: Steps of a kernel's k loop in one iteration: enough to hide the loop's own instructions.
-UNROLL = 4
 #: Rows that a copying pack reads at once: they share the way through the panels, and few streams stay open.
 PACK_ROWS = 4
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 
 from .builder import Builder
-from .kernels import First
+from .kernels import First, unroll
 from .machine import Machine
 from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, Plan, Registers
-from .views import Arena, Operand, View
+from .views import LHS, RHS, Arena, Operand, View
 
 _INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
 _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
@@ -22,13 +22,13 @@ _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function that is to be emitted. mode: `store`, `add`, or `flag` (an i1 argument chooses)."""
+    """A function that is to be emitted. counted: its k loop takes as many steps as an argument says."""
 
     name: str
     plan: Plan
     views: tuple[View, ...]
-    mode: str
     scratch: int
+    counted: bool
 
 
 class Outliner:
@@ -58,9 +58,13 @@ class Outliner:
         self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: Arena, scratch: int
     ) -> None:
         """Calls the function of `plan`, which is emitted later if it does not exist yet."""
-        mode = "flag" if isinstance(first, str) else "store" if first else "add"
-        views = tuple(o.view.canonical() for o in operands)
-        name = self._name(plan, views, mode)
+        views = [o.view for o in operands]
+        looped = self._looped_steps(plan)
+        if looped:
+            plan = self._shortened(plan, looped)
+            views[LHS] = views[LHS].with_size(2, plan.sizes[2])
+            views[RHS] = views[RHS].with_size(1, plan.sizes[2])
+        job = self._job(plan, tuple(v.canonical() for v in views), scratch, looped > 0)
         args: list[str] = []
         types: list[str] = []
         for o in operands:
@@ -69,15 +73,17 @@ class Outliner:
         if scratch:
             args.append(arena.base(b))
             types.append("memref<i8>")
-        if isinstance(first, str):
-            args.append(first)
-            types.append("i1")
-        if name in self._existing:
-            self.declarations[name] = f"func.func private @{name}({', '.join(types)})"
-        elif name not in self._made:
-            self._made.add(name)
-            self.jobs.append(Job(name, plan, views, mode, scratch))
-        b.line(f"func.call @{name}({', '.join(args)}) : ({', '.join(types)}) -> ()")
+        if looped:
+            args.append(b.index(looped))
+            types.append("index")
+        args.append(first if isinstance(first, str) else b.constant(str(first).lower(), "i1"))
+        types.append("i1")
+        if job.name in self._existing:
+            self.declarations[job.name] = f"func.func private @{job.name}({', '.join(types)})"
+        elif job.name not in self._made:
+            self._made.add(job.name)
+            self.jobs.append(job)
+        b.line(f"func.call @{job.name}({', '.join(args)}) : ({', '.join(types)}) -> ()")
 
     def function(self, job: Job, body: str) -> str:
         """The text of the function of `job`; `arguments` has the names that `body` may use."""
@@ -86,15 +92,39 @@ class Outliner:
             parameters += [f"%base{i}: memref<{self.machine.dtype}>", f"%offset{i}: index"]
         if job.scratch:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
-        if job.mode == "flag":
-            parameters.append("%first: i1")
+        if job.counted:
+            parameters.append("%looped: index")
+        parameters.append("%first: i1")
         return f"func.func private @{job.name}({', '.join(parameters)}) {_INTERNAL} {{\n{body}\nreturn\n}}"
 
-    def _name(self, plan: Plan, views: tuple[View, ...], mode: str) -> str:
-        key = f"{self._digest(plan)} {views} {mode} {self.machine}"
+    def _looped_steps(self, plan: Plan) -> int:
+        """How many k steps the loop of a register tile kernel takes, where it has one; else 0.
+
+        Kernels that differ in nothing else share a function: schedules use many depths, and kernels are most of the
+        code. The depth as an argument costs nothing that can be measured.
+        """
+        if not (isinstance(plan, Registers) and isinstance(plan.body, Leaf)):
+            return 0
+        depth, step = plan.sizes[2], self._step(plan)
+        return depth - depth % step if depth >= 2 * step else 0
+
+    def _step(self, plan: Plan) -> int:
+        return unroll(plan.sizes[1], -(-plan.sizes[3] // self.machine.lanes))
+
+    def _shortened(self, plan: Plan, looped: int) -> Plan:
+        """A register tile kernel with one iteration of its loop instead of `looped` steps."""
+        assert isinstance(plan, Registers) and isinstance(plan.body, Leaf)
+        b, m, k, n = plan.sizes
+        sizes = (b, m, k - looped + self._step(plan), n)
+        return Registers(sizes, Leaf(sizes, plan.body.kernel))
+
+    def _job(self, plan: Plan, views: tuple[View, ...], scratch: int, counted: bool) -> Job:
+        key = f"{self._digest(plan)} {views} {counted} {self.machine}"
         digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
-        sizes = "x".join(map(str, plan.sizes if plan.sizes[0] != 1 else plan.sizes[1:]))
-        return f"morello_{_kind(plan)}_{sizes}_{digest}"
+        batch, m, k, n = plan.sizes
+        sizes = [*([batch] if batch != 1 else []), m, *([] if counted else [k]), n]
+        name = f"morello_{_kind(plan)}_{'x'.join(map(str, sizes))}_{digest}"
+        return Job(name, plan, views, scratch, counted)
 
     def _digest(self, plan: Plan) -> str:
         """A digest of the tree under `plan`, each node visited once."""

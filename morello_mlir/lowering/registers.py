@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..spec import dtype_bytes
-from .builder import Builder
-from .kernels import Bundle, First, broadcast_fma
+from .builder import Builder, Index
+from .kernels import Bundle, First, broadcast_fma, unroll
 from .leftover import emit_vector_spec
-from .machine import UNROLL
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
 from .views import LHS, OUT, RHS, Flat, Operand
 
 _LINE = 64
 
 
-def emit_registers(b: Builder, plan: Registers, operands: Sequence[Operand], first: First) -> None:
+def emit_registers(
+    b: Builder, plan: Registers, operands: Sequence[Operand], first: First, looped: Index | None = None
+) -> None:
     """`out` to registers, the body, and back.
 
     The body starts from zero and what was in memory is added at the end: the loads are then folded into the additions,
     and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
-    skipped: memory may hold anything, NaN included.
+    skipped: memory may hold anything, NaN included. looped: see `broadcast_fma`.
     """
     _, m, depth, n = plan.sizes
     out = operands[OUT]
     rows, vectors, tail = Bundle.shape(m, n, b.machine.lanes)
     c = out.flat(b)
-    if depth > UNROLL:
+    if looped is not None or depth > unroll(rows, vectors):
         _prefetch(b, c, out, m, n)
     tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
-    tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile)
+    tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile, looped)
     values = list(tile.values)
     if isinstance(first, str):
         with b.branch(first, b.machine.vector(), values) as computed:
@@ -68,10 +69,10 @@ def _prefetch(b: Builder, c: Flat, out: Operand, m: int, n: int) -> None:
             b.prefetch(c, r * out.view.stride(1) + at, "write")
 
 
-def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle) -> Bundle:
+def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
     """A Spec whose output is a bundle of vectors: takes it and returns it."""
     if isinstance(plan, Leaf):
-        return broadcast_fma(b, plan.sizes, lhs, rhs, tile)
+        return broadcast_fma(b, plan.sizes, lhs, rhs, tile, looped)
     if isinstance(plan, Leftover):
         return tile.with_values(emit_vector_spec(b, plan, lhs, rhs, tile.values))
     assert isinstance(plan, Loop) and plan.dim == "k", "only reduction loops stand under registers"

@@ -165,13 +165,15 @@ class Operand:
         )
         return base, offset
 
-    def flat(self, b: Builder) -> Flat:
-        """The line of elements under the operand."""
+    def flat(self, b: Builder, more: Index = 0) -> Flat:
+        """The line of elements under the operand, and `more` elements."""
         base, offset = self.parts(b)
         v = self.view
-        type_ = f"memref<{v.span}x{v.dtype}, strided<[1], offset: ?>>"
+        size = b.add(more, v.span)
+        known = size if isinstance(size, int) else "?"
+        type_ = f"memref<{known}x{v.dtype}, strided<[1], offset: ?>>"
         name = b.value(
-            f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{v.span}], strides: [1] : "
+            f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{size}], strides: [1] : "
             f"memref<{v.dtype}> to {type_}"
         )
         return Flat(name, type_)

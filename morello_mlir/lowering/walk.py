@@ -19,11 +19,13 @@ _MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar":
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What a node is emitted into: its operands, whether the first reduction step stores, and scratch for packs."""
+    """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, and how
+    many k steps a kernel's loop takes where that is an argument (see `broadcast_fma`)."""
 
     operands: tuple[Operand, ...]
     first: First
     arena: Arena = NO_ARENA
+    looped: str | None = None
 
     def with_operand(self, i: int, operand: Operand) -> Env:
         operands = list(self.operands)
@@ -71,7 +73,7 @@ class Walk:
         elif isinstance(plan, Pack):
             self._pack(b, plan, env)
         elif isinstance(plan, Registers):
-            emit_registers(b, plan, env.operands, env.first)
+            emit_registers(b, plan, env.operands, env.first, env.looped)
         elif isinstance(plan, Leftover):
             emit_spec(b, plan, env.operands, env.first)
         else:
