@@ -221,7 +221,7 @@ class DeadEnd(Exception):
     """No legal step leads on from here (the output is in registers, say, and no kernel takes the operands)."""
 
 
-def random_schedule(spec: Spec, target: Target, rng: random.Random, budget: int = 10) -> Node:
+def random_schedule(spec: Spec, target: Target, rng: random.Random, budget: int = 8) -> Node:
     """A legal schedule for `spec`, chosen at random: any action that the rules allow, tile sizes from everywhere."""
     for left in (budget, budget // 2, 0):
         try:

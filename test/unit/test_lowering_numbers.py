@@ -46,12 +46,12 @@ def test_random_schedules(target: str) -> None:
     # Several cases a module: compiling costs more by the module than by the case.
     # Shrinking would compile for minutes; an example is small enough to look at.
     @settings(
-        max_examples=15,
+        max_examples=12,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.reuse, Phase.generate),
     )
-    @given(st.lists(cases(target), min_size=1, max_size=8), st.integers(0, 2**32 - 1), st.booleans())
+    @given(st.lists(cases(target), min_size=1, max_size=6), st.integers(0, 2**32 - 1), st.booleans())
     def check(some: list[Case], seed: int, special: bool) -> None:
         library = compile_cases(some, TARGETS[target])
         rng = np.random.default_rng(seed)
