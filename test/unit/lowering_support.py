@@ -240,21 +240,33 @@ def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) ->
     options = _options(spec, target)
     kernels = [n for n in options if isinstance(n, Kernel)]
     vector_kernels = [n for n in kernels if n.name != "scalar"]
-    if kernels and (budget <= 0 or rng.random() < 0.5 or spec.operands[2].memory == "VRF"):
-        return rng.choice(vector_kernels or kernels)
-    moves = [n for n in options if isinstance(n, Move)]
-    tiles = _random_tiles(spec, target, rng)
-    if budget <= 0:
-        picks = _forced(spec, target, moves)
-    else:
-        some = [moves, tiles] if rng.random() < 0.6 else [tiles, moves]
-        picks = [n for group in some for n in rng.sample(group, len(group))]
-    for pick in picks[:3]:
+    if vector_kernels and (budget <= 0 or rng.random() < 0.6):
+        return rng.choice(vector_kernels)
+    if kernels and rng.random() < 0.1:
+        return rng.choice(kernels)
+    for pick in _picks(spec, target, rng, budget, [n for n in options if isinstance(n, Move)])[:4]:
         try:
             return _with_bodies(pick, spec, target, rng, budget)
         except DeadEnd:
             continue
+    if kernels:
+        return rng.choice(kernels)
     raise DeadEnd
+
+
+def _picks(spec: Spec, target: Target, rng: random.Random, budget: int, moves: list[Move]) -> list[Node]:
+    """Steps to try, in order. Registers come first where they can be had: most random steps lead past them."""
+    registers = [n for n in moves if n.memory == "VRF"]
+    if registers and rng.random() < 0.7:
+        return [*registers, *_forced(spec, target, moves)]
+    if budget <= 0:
+        return _forced(spec, target, moves)
+    # At most one of the many ways to pack: otherwise everything would be packed.
+    packs = [n for n in moves if n.layout is not None]
+    moves = [n for n in moves if n.layout is None] + rng.sample(packs, min(len(packs), rng.choice((0, 0, 1))))
+    tiles = _random_tiles(spec, target, rng)
+    groups = [moves, tiles] if rng.random() < 0.6 else [tiles, moves]
+    return [n for group in groups for n in rng.sample(group, len(group))]
 
 
 def _with_bodies(pick: Node, spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:
@@ -306,13 +318,18 @@ def _random_tiles(spec: Spec, target: Target, rng: random.Random) -> list[Node]:
     return out
 
 
-def _forced(spec: Spec, target: Target, moves: list[Node]) -> list[Node]:
-    """Steps towards a kernel, best first: batches to one, tiles to panels, operands inwards."""
+def _forced(spec: Spec, target: Target, moves: list[Move]) -> list[Node]:
+    """Steps towards a vector kernel, best first: batches to one, tiles to panels, operands inwards, a small tile."""
     key = key_of(spec, target)
+    out: list[Node] = []
     for dim in ("b", "m", "n"):
         width = key.pack_width(dim)
         if spec.size(dim) > width and (dim == "b" or width > 1):
-            tile = Tile(dim, width, Hole(), None)
-            return [tile] if _legal(tile, spec, target) else []
+            out.append(Tile(dim, width, Hole(), None))
     plain = [n for n in moves if n.layout is None and n.memory != "VRF"]
-    return sorted(plain, key=lambda n: n.memory != "L2")
+    out += sorted(plain, key=lambda n: n.memory != "L2")
+    streams_rows = spec.operands[1].layout.innermost == 2
+    limits = (("m", 3), ("n", 2 * target.lanes(key.dtype) if streams_rows else 3))
+    out += [Tile(dim, size, Hole(), None) for dim, size in limits if spec.size(dim) > size]
+    out += [n for n in moves if n.memory == "VRF"]
+    return [n for n in out if _legal(n, spec, target)]

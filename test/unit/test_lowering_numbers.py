@@ -46,7 +46,7 @@ def test_random_schedules(target: str) -> None:
     # Several cases a module: compiling costs more by the module than by the case.
     # Shrinking would compile for minutes; an example is small enough to look at.
     @settings(
-        max_examples=12,
+        max_examples=9,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.reuse, Phase.generate),

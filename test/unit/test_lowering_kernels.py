@@ -1,0 +1,83 @@
+"""Each kernel and each way to pack by itself, at the sizes where something changes: tails, one iteration, no loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lowering_support import Case, Storage, assert_close, compile_cases, run_case
+
+from morello_mlir.search.schedule import Kernel, Move, Node, Tile
+from morello_mlir.targets import TARGETS, host_runs
+
+ROWS, COLUMNS = Storage(), Storage(fast=1)
+TARGETS_AND_TYPES = [(t, d) for t in ("avx2", "avx512") for d in ("f32", "f64")]
+
+
+def in_l1(body: Node) -> Node:
+    """`body` with all operands in L1."""
+    for memory in ("L1", "L2"):
+        for operand in ("out", "rhs", "lhs"):
+            body = Move(operand, memory, None, body)
+    return body
+
+
+def check(cases: list[Case], target: str) -> None:
+    if not host_runs(TARGETS[target]):
+        pytest.skip(f"the host has no {target}")
+    library = compile_cases(cases, TARGETS[target])
+    for i, case in enumerate(cases):
+        got, want = run_case(library.addresses[f"case{i}"], case, np.random.default_rng(i))
+        assert_close(got, want, case.dims[2])
+
+
+@pytest.mark.parametrize(("target", "dtype"), TARGETS_AND_TYPES)
+def test_broadcast_fma(target: str, dtype: str) -> None:
+    lanes = TARGETS[target].lanes(dtype)
+    body = in_l1(Move("out", "VRF", None, Kernel("broadcast_fma")))
+    tiles = [(1, 1), (3, lanes), (2, lanes + 1), (4, 2 * lanes - 1), (1, 3 * lanes + 2)]
+    outs = (ROWS, Storage(row_pad=3, offset=1), COLUMNS, Storage(gap=2))
+    cases = [
+        Case((1, m, k, n), dtype, (ROWS, ROWS, outs[(m + k) % 4]), True, body)
+        for m, n in tiles
+        for k in (1, 3, 4, 8, 13)
+    ]
+    check(cases, target)
+
+
+@pytest.mark.parametrize(("target", "dtype"), TARGETS_AND_TYPES)
+def test_dot_fma(target: str, dtype: str) -> None:
+    lanes = TARGETS[target].lanes(dtype)
+    cases = [
+        Case((1, m, k, n), dtype, (ROWS, COLUMNS, ROWS), True, in_l1(Kernel("dot_fma")))
+        for m, n in [(1, 1), (2, 3), (3, 1), (1, 4)]
+        for k in (1, lanes - 1, lanes, 2 * lanes + 1, 8 * lanes, 9 * lanes + 3)
+    ]
+    check(cases, target)
+
+
+def packed(operand: str, width: int, size: int) -> Node:
+    """Packs an operand; the scalar kernel reads the panels."""
+    dim = "m" if operand == "lhs" else "n"
+    layout = f"[b, m/{width}, k, m%{width}]" if operand == "lhs" else f"[b, n/{width}, k, n%{width}]"
+    body: Node = Kernel("scalar")
+    if size > width:
+        body = Tile(dim, width, body, body if size % width else None)
+    body = Move("out", "L2", None, body)
+    return Move("rhs" if operand == "lhs" else "lhs", "L2", None, Move(operand, "L2", layout, body))
+
+
+@pytest.mark.parametrize(("target", "dtype"), TARGETS_AND_TYPES)
+@pytest.mark.parametrize("operand", ["lhs", "rhs"])
+def test_packing(target: str, dtype: str, operand: str) -> None:
+    lanes = TARGETS[target].lanes(dtype)
+    sources = (ROWS, COLUMNS, Storage(gap=3, row_pad=1), Storage(fast=1, row_pad=5))
+    cases = []
+    for number, (width, depth) in enumerate(
+        (w, k) for w in (3, 4, 6, lanes, lanes + 3) for k in (1, lanes, 2 * lanes + 3)
+    ):
+        size = (2 * width, 2 * width + 1, width - 1)[number % 3]
+        for source in (sources[number % 4], sources[(number + 1) % 4]):
+            places = (source, ROWS, ROWS) if operand == "lhs" else (ROWS, source, ROWS)
+            dims = (1, size, depth, 2) if operand == "lhs" else (1, 2, depth, size)
+            cases.append(Case(dims, dtype, places, True, packed(operand, width, size)))
+    check(cases, target)
