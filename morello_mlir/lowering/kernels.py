@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .builder import Builder, Index
@@ -231,3 +231,8 @@ def _offset(b: Builder, operand: Operand, batch: Index, i: Index, j: Index) -> I
             place = b.add(place, b.mul(panel, -view.packed[1]))
         at = b.add(at, b.mul(place, view.stride(dim)))
     return at
+
+
+#: Kernels by name: those that add to a register tile, and those whose output is in memory.
+REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {"broadcast_fma": broadcast_fma}
+MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}

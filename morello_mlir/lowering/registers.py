@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..spec import dtype_bytes
 from .builder import Builder, Index
-from .kernels import Bundle, First, broadcast_fma, unroll
+from .kernels import REGISTER_KERNELS, Bundle, First, unroll
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
 from .views import LHS, OUT, RHS, Flat, Operand
@@ -72,7 +72,7 @@ def _prefetch(b: Builder, c: Flat, out: Operand, m: int, n: int) -> None:
 def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
     """A Spec whose output is a bundle of vectors: takes it and returns it."""
     if isinstance(plan, Leaf):
-        return broadcast_fma(b, plan.sizes, lhs, rhs, tile, looped)
+        return REGISTER_KERNELS[plan.kernel](b, plan.sizes, lhs, rhs, tile, looped)
     if isinstance(plan, Leftover):
         return tile.with_values(emit_vector_spec(b, plan, lhs, rhs, tile.values))
     assert isinstance(plan, Loop) and plan.dim == "k", "only reduction loops stand under registers"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .builder import Builder
-from .kernels import First, dot_fma, scalar
+from .kernels import MEMORY_KERNELS, First
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
 from .plan import DIMS, Leftover, Loop, Pack, Plan, Registers, scratch_bytes
 from .registers import emit_registers
 from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
-
-_MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class Walk:
         elif isinstance(plan, Leftover):
             emit_spec(b, plan, env.operands, env.first)
         else:
-            _MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first)
+            MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first)
 
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
