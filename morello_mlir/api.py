@@ -35,7 +35,7 @@ def compile(
 
     module:   MLIR text, bytecode, the path of a file with either, an `mlir.ir.Module`, or an op of one.
     entry:    the function to compile; without it, every public function can be called by its name.
-    target:   the machine to search for: `host`, `avx2`, `avx512`.
+    target:   the machine to search for: `host` (`MORELLO_TARGET`, if that is set), `avx2`, `avx512`.
     threads:  how many threads the code may use (default: `MORELLO_NUM_THREADS`, else 1).
     memo:     the memo file, or `off` (default: `MORELLO_MEMO`, else the user's file).
     optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
@@ -48,7 +48,7 @@ def compile(
     """
     started = time.perf_counter()
     parsed = _parse(module)
-    settings = _Settings(target, _thread_count(threads), _memo_name(memo), _optimizes(optimize), cache)
+    settings = _Settings(_target_name(target), _thread_count(threads), _memo_name(memo), _optimizes(optimize), cache)
     compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started)
     compiled._compile_eagerly()
     return compiled
@@ -84,6 +84,15 @@ def _parse(module: Any) -> Any:
 def _looks_like_source(text: str | bytes) -> bool:
     """Text or bytecode rather than a path: a path has no line break and no bracket that MLIR needs."""
     return isinstance(text, bytes) or not text.strip() or any(c in text for c in "\n({")
+
+
+def _target_name(target: str) -> str:
+    """The target that a name stands for, `host` meaning the environment's choice. Raises InputError: unknown."""
+    from .targets import get_target
+
+    name = os.environ.get("MORELLO_TARGET") or target if target == "host" else target
+    get_target(name)
+    return name
 
 
 def _thread_count(threads: int | None) -> int:
@@ -268,9 +277,10 @@ class CompiledModule:
         """
         from .runtime import jit
 
-        program = self._only().program(args)
+        function = self._only()
+        program = function.program(args)
         if form == "mlir":
-            return program.build.mlir
+            return self._lower(function, program.shapes, keep_mlir=True).mlir
         if form not in ("llvm", "asm", "obj"):
             raise InputError(f"cannot emit '{form}': choose llvm, asm, obj or mlir")
         result: str | bytes = jit.emit(program.build.ir, program.options, form)
@@ -296,16 +306,26 @@ class CompiledModule:
                 function.program()
 
     def _build(self, function: CompiledFunction, shapes: tuple[tuple[int, ...] | None, ...] | None) -> Program:
-        from .runtime.build import Request, build
         from .runtime.cache import shared_cache
         from .runtime.jit import Options
         from .runtime.program import Program
 
-        settings = self._settings
-        request = Request(
-            function.name, shapes, settings.optimize, settings.target, settings.memo, settings.threads
-        )  # fmt: skip
-        built = build(self._module, request)
+        built = self._lower(function, shapes)
         # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
         options = Options(vectorize=built.left > 0 or built.lifted == 0)
-        return Program(built, options, shared_cache() if settings.cache else None)
+        return Program(built, options, shared_cache() if self._settings.cache else None, shapes)
+
+    def _lower(
+        self,
+        function: CompiledFunction,
+        shapes: tuple[tuple[int, ...] | None, ...] | None,
+        *,
+        keep_mlir: bool = False,
+    ) -> Build:
+        from .runtime.build import Request, build
+
+        settings = self._settings
+        request = Request(
+            function.name, shapes, settings.optimize, settings.target, settings.memo, settings.threads, keep_mlir
+        )
+        return build(self._module, request)

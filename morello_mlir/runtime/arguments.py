@@ -139,7 +139,7 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int | None,
 
 
 def _without_overlap(shape: tuple[int, ...], strides: tuple[int | None, ...]) -> list[int]:
-    """Strides with the open ones chosen so that no two elements meet: beyond what the others reach, inner ones first."""
+    """Strides with the open ones chosen so that no two elements meet: beyond what the others reach, from inside."""
     chosen = list(strides)
     span = 1 + sum((extent - 1) * abs(s) for extent, s in zip(shape, strides, strict=True) if s is not None)
     for axis in reversed(range(len(shape))):

@@ -8,10 +8,13 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError, PassError
 
 from . import wrapper
+from .constants import extract
 from .context import LOCK
 from .objects import DATA_OFFSET
 from .signature import Signature, signature_of
@@ -30,6 +33,7 @@ class Request:
     shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
     optimize: use the optimising passes; else upstream's only.
     target, memo, threads: what `compile()` was given.
+    keep_mlir: also give the module before lowering, as text.
     """
 
     entry: str
@@ -38,6 +42,7 @@ class Request:
     target: str = "host"
     memo: str = ""
     threads: int = 0
+    keep_mlir: bool = False
 
 
 @dataclass
@@ -53,7 +58,8 @@ class Build:
     lifted, left: how many linalg ops the optimising passes took, and how many upstream's passes lowered.
     times:      lift_s, search_s, apply_s, lower_s.
     flops:      of the contractions; None where sizes are dynamic.
-    mlir:       the module before lowering, as text (for `emit`).
+    constants:  contents of the external symbols, aligned; the program must keep them alive.
+    mlir:       the module before lowering, as text, if it was asked for.
     messages:   remarks and warnings of the passes.
     """
 
@@ -67,6 +73,7 @@ class Build:
     left: int
     times: dict[str, float]
     flops: int | None
+    constants: dict[str, np.ndarray]
     mlir: str
     messages: list[diagnostics.Diagnostic] = field(default_factory=list)
 
@@ -123,15 +130,17 @@ class _Builder:
         specs = statistics.collect_specs(self.module)
         self._stage("apply", stages["apply"])
         left = statistics.linalg_ops(self.module) if request.optimize else before
-        text = str(self.module)
+        mlir = str(self.module) if request.keep_mlir else ""
+        constants = extract(self.module)
         started = time.perf_counter()
         _rename_functions(self.module)
-        self._run(stages["lower"])
+        # Nothing comes from outside any more: what is wrong now is a pass's fault, and LLVM verifies as well.
+        self._run(stages["lower"], verify=bool(os.environ.get(STRICT)))
         ir, layout, assertions, objects = self._translate(signature)
         self.times["lower_s"] = time.perf_counter() - started
         return Build(
-            ir, signature, layout, assertions, objects, specs, max(before - left, 0), left, self.times, flops, text,
-            self.messages,
+            ir, signature, layout, assertions, objects, specs, max(before - left, 0), left, self.times, flops,
+            constants, mlir, self.messages,
         )  # fmt: skip
 
     def _prepare(self) -> Signature:
@@ -160,10 +169,10 @@ class _Builder:
             raise _OptimizerError(name, error) from error
         self.times[f"{name}_s"] = time.perf_counter() - started
 
-    def _run(self, pipeline: str) -> None:
+    def _run(self, pipeline: str, *, verify: bool = True) -> None:
         from morello_mlir.passes.pipeline import run_pipeline
 
-        self.messages += run_pipeline(self.module, pipeline)
+        self.messages += run_pipeline(self.module, pipeline, verify=verify)
 
     def _translate(self, signature: Signature) -> tuple[str, wrapper.Layout, tuple[str, ...], bool]:
         import mlir.ir as ir

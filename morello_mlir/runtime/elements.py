@@ -36,7 +36,7 @@ class Element:
         return " or ".join(d.name for d in self.accepts)
 
 
-_FLOATS = {
+_FLOATS: dict[str, tuple[Any, str]] = {
     "f16": (np.float16, "half"),
     "bf16": (ml_dtypes.bfloat16, "bfloat"),
     "f32": (np.float32, "float"),
@@ -46,7 +46,10 @@ _FLOATS = {
     "f8E4M3FNUZ": (ml_dtypes.float8_e4m3fnuz, "i8"),
     "f8E5M2FNUZ": (ml_dtypes.float8_e5m2fnuz, "i8"),
 }
-_COMPLEX = {"complex<f32>": (np.complex64, "{ float, float }"), "complex<f64>": (np.complex128, "{ double, double }")}
+_COMPLEX: dict[str, tuple[Any, str]] = {
+    "complex<f32>": (np.complex64, "{ float, float }"),
+    "complex<f64>": (np.complex128, "{ double, double }"),
+}
 
 
 @cache
@@ -58,7 +61,7 @@ def element_of(mlir: str) -> Element | None:
         bits = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
         if bits is None or mlir == "f16":
             return Element(mlir, dtype, llvm, (dtype,))
-        return Element(mlir, dtype, llvm, (dtype, np.dtype(bits)))
+        return Element(mlir, dtype, llvm, (dtype, bits))
     if mlir in _COMPLEX:
         kind, llvm = _COMPLEX[mlir]
         return Element(mlir, np.dtype(kind), llvm, (np.dtype(kind),))

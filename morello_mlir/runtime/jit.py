@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from morello_mlir.errors import CompileError
@@ -42,10 +44,17 @@ class Library:
     _tracker: Any = field(repr=False, default=None)
 
 
-def load(ir: str, exports: tuple[str, ...], options: Options, cache: ObjectCache | None) -> Library:
+def load(
+    ir: str,
+    exports: tuple[str, ...],
+    options: Options,
+    cache: ObjectCache | None,
+    imports: Mapping[str, int] = MappingProxyType({}),
+) -> Library:
     """Compile LLVM IR text and link it into the process.
 
-    exports: the functions to look up. cache: where to look for the object first, and keep it.
+    exports: the functions to look up. cache: where to look for the object first, and keep it. imports: addresses of
+    symbols that the code refers to.
     Raises CompileError: invalid IR, or a symbol that no library in the process defines.
     """
     key = key_of(ir, *host(), str(options), "|".join(_versions()))
@@ -55,7 +64,7 @@ def load(ir: str, exports: tuple[str, ...], options: Options, cache: ObjectCache
         code = emit(ir, options, "obj")
         if cache:
             cache.store(key, code)
-    return _link(code, exports, from_cache)
+    return _link(code, exports, imports, from_cache)
 
 
 def emit(ir: str, options: Options, form: Literal["llvm", "asm", "obj"]) -> Any:
@@ -114,17 +123,19 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(_machine(3), use_jit_link=False, suppress_errors=True)
 
 
-def _link(code: bytes, exports: tuple[str, ...], from_cache: bool) -> Library:
+def _link(code: bytes, exports: tuple[str, ...], imports: Mapping[str, int], from_cache: bool) -> Library:
     import llvmlite.binding as llvm
 
     linker = _linker()
-    missing = [name for name in elf.undefined_symbols(code) if not _is_defined(name)]
+    missing = [name for name in elf.undefined_symbols(code) if name not in imports and not _is_defined(name)]
     if missing:
         listed = ", ".join(f"'{name}'" for name in missing)
         raise CompileError(f"the program calls {listed}, which no library in this process defines")
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in exports:
         builder.export_symbol(name)
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
     try:
         tracker = builder.link(linker, f"morello-{next(_library_numbers)}")
     except RuntimeError as error:

@@ -15,6 +15,7 @@ from . import jit
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots
 from .build import Build
 from .cache import ObjectCache
+from .objects import data_address
 from .results import Collector, scalar
 from .signature import Parameter, Signature
 from .wrapper import OBJECTS_ENTRY, PACKET_ENTRY, result_slots
@@ -27,17 +28,25 @@ class AssertionFailed(MorelloError):
 class Program:
     """Machine code and how to call it.
 
-    build: what it was made from. options: how LLVM compiled it.
+    build: what it was made from. options: how LLVM compiled it. shapes: what it is specialised on, or None.
     Calling is safe from several threads; the interpreter lock is released while the code runs.
     """
 
-    def __init__(self, build: Build, options: jit.Options, cache: ObjectCache | None):
+    def __init__(
+        self,
+        build: Build,
+        options: jit.Options,
+        cache: ObjectCache | None,
+        shapes: tuple[tuple[int, ...] | None, ...] | None = None,
+    ):
         started = time.perf_counter()
         exports = (PACKET_ENTRY, OBJECTS_ENTRY) if build.objects else (PACKET_ENTRY,)
         self.build = build
+        self.shapes = shapes
         self.options = options
         self.signature: Signature = build.signature
-        self._library = jit.load(build.ir, exports, options, cache)
+        imports = {name: data_address(data) for name, data in build.constants.items()}
+        self._library = jit.load(build.ir, exports, options, cache, imports)
         self.llvm_seconds = time.perf_counter() - started
         addresses = self._library.addresses
         self._enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[PACKET_ENTRY])
