@@ -93,8 +93,9 @@ def build(module: Any, request: Request) -> Build:
             if os.environ.get(STRICT):
                 raise error.cause from None
             # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
+            built = _Builder(module, replace(request, optimize=False)).run()
             warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
-            return _Builder(module, replace(request, optimize=False)).run()
+            return built
 
 
 class _OptimizerError(Exception):

@@ -58,7 +58,7 @@ def element_of(mlir: str) -> Element | None:
     if mlir in _FLOATS:
         kind, llvm = _FLOATS[mlir]
         dtype = np.dtype(kind)
-        bits = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
+        bits: np.dtype | None = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
         if bits is None or mlir == "f16":
             return Element(mlir, dtype, llvm, (dtype,))
         return Element(mlir, dtype, llvm, (dtype, bits))
@@ -82,11 +82,3 @@ def _integer(mlir: str) -> Element | None:
     dtype = unsigned if match[1] == "u" else signed
     # Signless: the bits are what counts, and upstream's own tools print them as signed.
     return Element(mlir, dtype, f"i{width}", (signed, unsigned))
-
-
-def as_result_dtype(array: Any, element: Element) -> Any:
-    """An accepted array with the dtype that results have, bits kept: uint16 becomes bfloat16. A view, no copy.
-
-    array: np.ndarray of one of `element.accepts`.
-    """
-    return array if array.dtype == element.dtype else array.view(element.dtype)
