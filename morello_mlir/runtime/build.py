@@ -90,12 +90,22 @@ def build(module: Any, request: Request) -> Build:
         try:
             return _Builder(module, request).run()
         except _OptimizerError as error:
-            if os.environ.get(STRICT):
+            # A schedule by hand is an order: code that ignores it would not be what was asked for.
+            if os.environ.get(STRICT) or _has_schedules(module):
                 raise error.cause from None
             # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
             built = _Builder(module, replace(request, optimize=False)).run()
             warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
             return built
+
+
+def _has_schedules(module: Any) -> bool:
+    """Whether somebody wrote schedules, or Specs, into the module."""
+    from morello_mlir.dialect import OP_NAME
+    from morello_mlir.lifting.emit import SCHEDULE
+    from morello_mlir.passes.symbols import all_ops
+
+    return any(op.name == OP_NAME or SCHEDULE in op.attributes for op in all_ops(module))
 
 
 class _OptimizerError(Exception):
