@@ -49,6 +49,8 @@ def prepare(op: Any, node: Node, target: Target, stop_at: int | str | None = Non
     """
     spec_op = SpecOp(op)
     spec = spec_op.spec
+    if 0 in spec.dims:
+        raise SpecError(f"attribute 'dims': {list(spec.dims)} has no elements, which no schedule implements")
     for i, value in enumerate(spec_op.operands[:OUT]):
         view_of(spec, i, value.type)
     return Root(spec_op, spec, make_plan(spec, node, target, Stop.parse(stop_at)))

@@ -196,9 +196,6 @@ def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) 
     with b.loop(0, sizes[0], 1) as batch, b.loop(0, sizes[1], 1) as i, b.loop(0, sizes[3], 1) as j:
         at = _offset(b, out, batch, i, j)
         start = _initial(b, c, at, first)
-        if sizes[2] == 0:
-            b.store(start, c, at)
-            return
         row, column = _offset(b, lhs, batch, i, 0), _offset(b, rhs, batch, 0, j)
         with b.carrying_loop(0, sizes[2], 1, [start], b.machine.dtype) as (k, carried):
             x = b.load(a, b.add(row, b.mul(k, lhs.view.stride(2))))
