@@ -22,7 +22,7 @@ from lowering_support import (
 from mlir import ir
 
 from morello_mlir import dialect
-from morello_mlir.errors import ScheduleError
+from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.lowering import apply
 from morello_mlir.search.schedule import parse
 from morello_mlir.targets import TARGETS
@@ -122,6 +122,23 @@ def test_an_illegal_schedule_changes_nothing() -> None:
     with pytest.raises(ScheduleError, match="kernel scalar: Matmul does not accumulate"):
         apply(op, parse("kernel scalar"), AVX2)
     assert str(module) == before
+
+
+def test_goals_without_elements_are_refused() -> None:
+    spec = make_spec((1, 0, 4, 4), "f32", DENSE, True)
+    types = ", ".join(["memref<1x0x4xf32>", "memref<1x4x4xf32>", "memref<1x0x4xf32>"])
+    operands = [f'"{t.text(d)}"' for t, (_, d) in zip(spec.operands, spec.info.operands, strict=True)]
+    module = ir.Module.parse(
+        f"""func.func @f(%a: memref<1x0x4xf32>, %b: memref<1x4x4xf32>, %c: memref<1x0x4xf32>) {{
+          "morello.spec"(%a, %b, %c) {{function = "MatmulAccum", dims = array<i64: 1, 0, 4, 4>,
+            operands = [{", ".join(operands)}], serial}} : ({types}) -> ()
+          return
+        }}""",
+        context(),
+    )
+    (op,) = dialect.spec_ops(module.operation)
+    with pytest.raises(SpecError, match="has no elements"):
+        apply(op, parse("kernel scalar"), AVX2)
 
 
 def test_scratch_is_freed_and_every_location_is_the_ops() -> None:

@@ -21,15 +21,3 @@ func.func @text(%a: memref<1x4x4xf32>, %b: memref<1x4x4xf32>, %c: memref<1x4x4xf
   } : (memref<1x4x4xf32>, memref<1x4x4xf32>, memref<1x4x4xf32>) -> ()
   return
 }
-
-// -----
-
-func.func @empty(%a: memref<1x0x4xf32>, %b: memref<1x4x4xf32>, %c: memref<1x0x4xf32>) {
-  // expected-error @below {{attribute 'dims': [1, 0, 4, 4] has no elements, which no schedule implements}}
-  "morello.spec"(%a, %b, %c) {
-    function = "MatmulAccum", dims = array<i64: 1, 0, 4, 4>,
-    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
-    schedule = ["kernel scalar"]
-  } : (memref<1x0x4xf32>, memref<1x4x4xf32>, memref<1x0x4xf32>) -> ()
-  return
-}
