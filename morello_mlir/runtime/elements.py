@@ -58,7 +58,7 @@ def element_of(mlir: str) -> Element | None:
     if mlir in _FLOATS:
         kind, llvm = _FLOATS[mlir]
         dtype = np.dtype(kind)
-        bits: np.dtype | None = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}.get(dtype.itemsize)
+        bits = np.dtype(f"uint{8 * dtype.itemsize}") if dtype.itemsize <= 2 else None
         if bits is None or mlir == "f16":
             return Element(mlir, dtype, llvm, (dtype,))
         return Element(mlir, dtype, llvm, (dtype, bits))
