@@ -17,13 +17,14 @@ class MorelloSearch(Pass):
 
     A schedule that is there already is kept, once it is known to be legal; its holes (`?`) are filled with the optimum
     of what they stand for. Before: `morello.spec` ops with or without schedules. After: every one has a schedule
-    without holes, a cost (integer units, 1000 a cycle) and a source (`search`, `memo` or `manual`).
+    without holes, a cost (integer units, 1000 a cycle) and a source (`search`, `memo`, `shipped` or `manual`).
     """
 
     name: ClassVar[str] = "morello-search"
     summary: ClassVar[str] = "Choose the optimal schedule of every morello.spec; fill the holes of given ones"
     anchor: ClassVar[str | None] = None
     target: str = option("host", help="the machine to optimise for: host, avx2, avx512")
+    memo: str = option("", help="the memo file, or off (default: MORELLO_MEMO, else the user's file)")
     force: bool = option(False, help="replace schedules that are there")
 
     def run(self, op: Any) -> None:
@@ -31,7 +32,7 @@ class MorelloSearch(Pass):
         from morello_mlir.targets import get_target
 
         try:
-            search = search_for(get_target(self.target))
+            search = search_for(get_target(self.target), self.memo)
         except InputError as error:
             self.fail(op, str(error))
         for spec_op in spec_ops(op):

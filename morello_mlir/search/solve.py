@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from ..actions import (
     Action,
@@ -27,13 +30,20 @@ from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .schedule import Hole, Node, children
 from .tables import AXES, Tables
 
+if TYPE_CHECKING:
+    from ..memo.memo import Memo
+
 #: Bytes of solved tables kept for later goals of the same process.
 TABLE_CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A schedule and its predicted cost in integer units. source: `search`, `memo` (found before) or `manual`."""
+    """A schedule and its predicted cost in integer units.
+
+    source: `search`, `memo` (found before: by this process, or in the user's file), `shipped` (with the package) or
+    `manual`.
+    """
 
     spec: Spec
     schedule: Node
@@ -47,11 +57,15 @@ class Solution:
 
 
 class Search:
-    """Solves Specs for one target. Solved goals and, up to TABLE_CACHE_BYTES, their tables are kept. Thread-safe."""
+    """Solves Specs for one target. Solved goals and, up to TABLE_CACHE_BYTES, their tables are kept. Thread-safe.
 
-    def __init__(self, target: Target):
+    memo: what earlier processes found, and where what this one finds goes. Answers are the same with and without.
+    """
+
+    def __init__(self, target: Target, memo: Memo | None = None):
         self.target = target
-        self._solved: dict[Spec, tuple[Node, int]] = {}
+        self.memo = memo
+        self._solved: dict[Spec, tuple[Node, int, str]] = {}
         self._tables: OrderedDict[tuple[object, ...], Tables] = OrderedDict()
         self._lock = RLock()
 
@@ -69,9 +83,18 @@ class Search:
             known = goal in self._solved
             if not known:
                 self._check_goal(goal)
-                self._solved[goal] = self._reconstruct(goal)
-            node, cost = self._solved[goal]
-        return Solution(goal, node, cost, "memo" if known else "search", time.perf_counter() - start)
+                self._solved[goal] = self._remembered(goal) or (*self._reconstruct(goal), "search")
+            node, cost, source = self._solved[goal]
+            if self.memo:
+                self.memo.count("memory" if known else source)
+                self.memo.flush()
+        if known and source == "search":
+            source = "memo"
+        return Solution(goal, node, cost, source, time.perf_counter() - start)
+
+    def _remembered(self, spec: Spec) -> tuple[Node, int, str] | None:
+        """The optimum of `spec` as the memo has it."""
+        return self.memo.find(*self._point(spec)) if self.memo else None
 
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
@@ -94,7 +117,9 @@ class Search:
     def _goal_tables(self, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
         """The tables of a goal, from the cache or new."""
         name = (*(dims[d] for d in AXES), *sorted(limits.items()))
-        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target)
+        # The memo holds the tables of whole machines: where less is left, other cells are reached.
+        source = self.memo if limits == self.target.limits else None
+        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target, source=source)
         self._tables[name] = tables
         while len(self._tables) > 1 and sum(t.nbytes for t in self._tables.values()) > TABLE_CACHE_BYTES:
             self._tables.popitem(last=False)
@@ -199,11 +224,22 @@ def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:
     return key.function.endswith("Accum") and dims["b"] == 1 and "VRF" not in key.memories
 
 
-_searches: dict[str, Search] = {}
+_searches: dict[tuple[str, Path | None], Search] = {}
 _searches_lock = RLock()
 
 
-def search_for(target: Target) -> Search:
-    """The process's search for `target`: one per fingerprint, so that solved goals are shared."""
+def search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> Search:
+    """The process's search for `target` with the memo file `memo` (`off`: none; empty: `MORELLO_MEMO`, else the user's
+    file).
+
+    One per target's fingerprint and file, so that solved goals are shared.
+    """
+    from ..memo.locate import user_path
+    from ..memo.memo import memo_for
+
+    path = user_path(memo)
     with _searches_lock:
-        return _searches.setdefault(target.fingerprint, Search(target))
+        name = (target.fingerprint, path)
+        if name not in _searches:
+            _searches[name] = Search(target, memo_for(target, memo))
+        return _searches[name]

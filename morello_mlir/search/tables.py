@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,18 +41,46 @@ def passes() -> ModuleType:
         return passes_numpy
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a move reads: `below[m, k, n, child limit]`, plus `cost`. `maps[group, limit]` gives the child's limit
+    index, or -1 where the move does not fit. cost and group are `[m, k, n]`, broadcastable."""
+
+    below: np.ndarray
+    cost: np.ndarray
+    group: np.ndarray
+    maps: np.ndarray
+
+
+class Source(Protocol):
+    """Where solved tables may come from, and go to."""
+
+    def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
+        """The block of `key`, a canonical key, where it is known."""
+
+    def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
+        """`block` has been solved."""
+
+
 class Tables:
     """All tables of one goal: sizes `dims` (m, k, n; batch 1), `limits` at the root, on demand, deepest first.
 
-    The key graph is acyclic: operands only move inwards and are packed at most once.
+    The key graph is acyclic: operands only move inwards and are packed at most once. source: asked before a table is
+    solved, and told after.
     """
 
     def __init__(
-        self, dims: Mapping[str, int], limits: Mapping[str, int], target: Target, impl: ModuleType | None = None
+        self,
+        dims: Mapping[str, int],
+        limits: Mapping[str, int],
+        target: Target,
+        impl: ModuleType | None = None,
+        source: Source | None = None,
     ):
         self.target = target
         self.limits = dict(limits)
         self.impl = impl or passes()
+        self.source = source
         self.sizes = {d: closure(dims[d]) for d in AXES}
         self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
         self.tables: dict[TableKey, np.ndarray] = {}
@@ -91,20 +120,28 @@ class Tables:
         """The block of `key`, `[m, k, n, limit]`, solving it (and what it needs) first."""
         key = key.canonical(self.target)
         if key not in self.tables:
-            self.tables[key] = self._solve(key)
+            known = self.source.load(self, key) if self.source else None
+            self.tables[key] = self._solve(key) if known is None else known
+            if self.source and known is None:
+                self.source.solved(self, key, self.tables[key])
         return self.tables[key]
+
+    def shape(self, key: TableKey) -> tuple[int, int, int, int]:
+        """The shape of the table of `key`."""
+        m, k, n = (len(self.sizes[d]) for d in AXES)
+        return m, k, n, len(self.limit_values(key))
 
     # ------------------------------------------------------------ solving
 
     def _solve(self, key: TableKey) -> np.ndarray:
-        shape = (*(len(self.sizes[d]) for d in AXES), len(self.limit_values(key)))
-        block = np.full(shape, INFINITE)
+        block = np.full(self.shape(key), INFINITE)
         for kernel in kernels(key, self.target):
-            self._fill(block, key, kernel)
+            np.minimum(block, self.kernel_costs(key, kernel), out=block)
         for move in moves(key, self.target):
-            self._move(block, key, move)
+            reads = self.reads(key, move)
+            self.impl.move_pass(block, reads.below, reads.cost, reads.group, reads.maps)
         if "VRF" not in key.memories:
-            self.impl.tile_pass(block, self._tile_lists(key))
+            self.impl.tile_pass(block, self.tile_lists(key))
         return block
 
     def _left(self, key: TableKey) -> dict[str, Any]:
@@ -119,16 +156,15 @@ class Tables:
             left["VRF"] = self.limits["VRF"] - self._grid["m"] * -(-self._grid["n"] // lanes)
         return left
 
-    def _fill(self, block: np.ndarray, key: TableKey, kernel: Action) -> None:
-        """Kernels: a cost at every size that they take."""
+    def kernel_costs(self, key: TableKey, kernel: Action) -> np.ndarray:
+        """The cost of `kernel` at every size that it takes, `[m, k, n, 1]`, broadcastable."""
         ok = np.ones((1, 1, 1), bool)
         for condition, _ in kernel.conditions(key, self._grid, self._left(key), self.target):
             ok = ok & condition
-        cost = np.where(ok, kernel.cost(key, self._grid, self.target), INFINITE)
-        np.minimum(block, np.broadcast_to(cost, block.shape[:3])[..., None], out=block)
+        return np.where(ok, kernel.cost(key, self._grid, self.target), INFINITE)[..., None]
 
-    def _move(self, block: np.ndarray, key: TableKey, move: Action) -> None:
-        """Moves: the child's table, read at what the move leaves of the memory it allocates."""
+    def reads(self, key: TableKey, move: Action) -> Reads:
+        """What `move` reads: the child's table, at what the move leaves of the memory it allocates."""
         (child,) = move.children(key, self._grid)
         below = self.table(child.key)
         cost = np.asarray(move.cost(key, self._grid, self.target), np.float64)
@@ -139,7 +175,7 @@ class Tables:
         # Amounts that lead to the same limits share a map; sizes beyond every limit collapse into one.
         maps, merged = np.unique(maps, axis=0, return_inverse=True)
         group = merged.reshape(-1)[group].reshape(np.shape(amount))
-        self.impl.move_pass(block, below, _three(cost), _three(group), maps)
+        return Reads(below, _three(cost), _three(group), maps)
 
     def _limit_maps(self, key: TableKey, child: TableKey, memory: str | None, taken: np.ndarray) -> np.ndarray:
         """`[amount, limit]`: for every amount taken of `memory` and limit of `key`, the limit index of `child`; -1
@@ -160,7 +196,8 @@ class Tables:
 
     # ------------------------------------------------------------ tiles
 
-    def _tile_lists(self, key: TableKey) -> TileLists:
+    def tile_lists(self, key: TableKey) -> TileLists:
+        """The legal tiles of every size of the three axes at `key`."""
         widths = tuple(key.pack_width(d) for d in AXES)
         if widths not in self._lists:
             cols = [axis_lists(self.sizes[d], partial(self._tiles, key, d)) for d in AXES]

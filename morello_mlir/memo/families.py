@@ -1,0 +1,77 @@
+"""Families of goals: which Specs `morello precompute` answers, grouped so that goals share their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..actions import TableKey, key_of, scale
+from ..errors import InputError
+from ..search.tables import AXES
+from ..spec import matmul_spec
+from ..targets import Target
+from .coordinates import memo_key
+
+LAYOUTS = ("row_major", "col_major")
+
+
+@dataclass(frozen=True)
+class Root:
+    """A table key with goals, and their sizes (m, k, n)."""
+
+    key: TableKey
+    sizes: tuple[tuple[int, int, int], ...]
+
+    @property
+    def largest(self) -> dict[str, int]:
+        """The largest size of each dim."""
+        return {d: max(s[i] for s in self.sizes) for i, d in enumerate(AXES)}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Contiguous matmuls with sizes on the scale up to `max_size`."""
+
+    dtype: str = "f32"
+    max_size: int = 4096
+    layouts: tuple[tuple[str, str], ...] = tuple((lhs, rhs) for lhs in LAYOUTS for rhs in LAYOUTS)
+
+    def sizes(self) -> list[int]:
+        return [s for s in scale(self.max_size + 1) if s <= self.max_size]
+
+    def goals(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """lhs layout, rhs layout, m, k, n of every goal."""
+        sizes = self.sizes()
+        for lhs, rhs in self.layouts:
+            for m in sizes:
+                for k in sizes:
+                    for n in sizes:
+                        yield lhs, rhs, m, k, n
+
+    def tasks(self, target: Target) -> list[list[Root]]:
+        """The roots, in lists whose tables overlap: those of one output and one layout of lhs. In each, the order is
+        such that what was solved for one root serves the next, which is not larger."""
+        if self.dtype not in target.dtypes:
+            raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(target.dtypes)})")
+        found: dict[TableKey, list[tuple[int, int, int]]] = {}
+        for lhs, rhs, m, k, n in self.goals():
+            spec = matmul_spec(m, k, n, dtype=self.dtype, lhs=lhs, rhs=rhs, accumulate=True)
+            found.setdefault(memo_key(key_of(spec, target), target), []).append((m, k, n))
+        groups: dict[object, list[Root]] = {}
+        for key, sizes in found.items():
+            lhs_state, _, out = key.operands
+            groups.setdefault((out, lhs_state.layout), []).append(Root(key, tuple(sizes)))
+        for roots in groups.values():
+            roots.sort(key=_order)
+        return sorted(groups.values(), key=lambda g: -sum(len(r.sizes) for r in g))
+
+
+def _order(root: Root) -> tuple[object, ...]:
+    """Loops over lhs outside and rhs inside, each from large to small."""
+    key, largest = root.key, root.largest
+
+    def place(i: int) -> tuple[object, ...]:
+        layout = key.operands[i].layout
+        return -largest[key.names(i)[layout.innermost]], layout.text()
+
+    return *place(0), *place(1), *(-largest[d] for d in AXES), key.far

@@ -1,0 +1,226 @@
+"""The memo as the search sees it: schedules found before, and solved tables, from the user's file and the shipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..actions import Action, TableKey, explore, matters, remaining
+from ..actions.space import holds
+from ..errors import MorelloError
+from ..search.schedule import Node
+from ..search.tables import Tables
+from ..targets import INFINITE, MAX_COST, Target
+from . import locate
+from .coordinates import is_answered, key_text, limit_index, memo_key
+from .record import Record, action_from
+from .store import Store
+from .table import block_of, records_of
+from .version import space_of
+
+
+class Unknown(Exception):
+    """The memo does not lead all the way: somewhere below there is a state without an action."""
+
+
+class Layer:
+    """The records of one store for one target, read when asked for and kept."""
+
+    def __init__(self, store: Store, source: str, target: Target):
+        self.store = store
+        self.source = source
+        self.target = target
+        self.space = space_of(target)
+        self._records: dict[TableKey, list[Record]] = {}
+        self._actions: dict[tuple[TableKey, str], Action] = {}
+
+    def records(self, key: TableKey) -> list[Record]:
+        """What is known of the table of `key`, a memo key."""
+        if key not in self._records:
+            self._records[key] = self.store.get(self.space, key_text(key))
+        return self._records[key]
+
+    def forget(self, key: TableKey) -> None:
+        """Has the records of `key` read again."""
+        self._records.pop(key, None)
+
+    def action(self, key: TableKey, dims: Mapping[str, int], limit: int) -> Action | None:
+        """The action at one point; None where it is not known, or where there is no implementation."""
+        for record in self.records(key):
+            point = record.point(dims, limit)
+            box = record.boxes.find(point) if point else -1
+            if box >= 0:
+                return self.named(key, record.actions[record.boxes.action[box]])
+        return None
+
+    def actions_at(self, key: TableKey, points: np.ndarray) -> list[Action | None]:
+        """The actions at every row `(m, k, n, limit index)` of `points`, sizes as they are. For batches."""
+        out: list[Action | None] = [None] * len(points)
+        for record in self.records(key):
+            cells, inside = _cells(record, points)
+            boxes = record.boxes.find_many(cells)
+            for i in np.nonzero((boxes >= 0) & inside)[0]:
+                if out[i] is None:
+                    out[i] = self.named(key, record.actions[record.boxes.action[boxes[i]]])
+        return out
+
+    def named(self, key: TableKey, label: str) -> Action:
+        """The action that records of `key` call `label`. Raises MorelloError."""
+        if (key, label) not in self._actions:
+            action = action_from(label, key)
+            if not holds(action.requires(key, self.target)):
+                raise Unknown(f"{label} is not legal for {key_text(key)}")
+            self._actions[key, label] = action
+        return self._actions[key, label]
+
+
+def _cells(record: Record, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`points` as grid points of `record`, and which of them it has."""
+    cells = points.astype(np.int64).copy()
+    inside = (points[:, 3] >= 0) & (points[:, 3] < record.limits)
+    for i, axis in enumerate(record.sizes):
+        sizes = np.array(axis)
+        at = np.searchsorted(sizes, points[:, i]).clip(0, len(sizes) - 1)
+        inside &= sizes[at] == points[:, i]
+        cells[:, i] = at
+    return cells, inside
+
+
+class Memo:
+    """Layers in order of look-up, and where what is solved goes. One per target and user's file."""
+
+    def __init__(self, target: Target, user: Store | None, shipped: Store | None = None):
+        self.target = target
+        self.user = Layer(user, "memo", target) if user else None
+        self.layers = [*([self.user] if self.user else []), *([Layer(shipped, "shipped", target)] if shipped else [])]
+        self._writer: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
+        self._pending: list[Future[None]] = []
+
+    # ------------------------------------------------------------ schedules
+
+    def find(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int, str] | None:
+        """The optimal schedule of a goal, its cost and where it came from (`memo`, `shipped`); None where some part of
+        it is not known. Every step is checked for legality, and the cost is priced anew."""
+        try:
+            walk = _Rebuild(self)
+            node, cost = walk.build(key, dims, left)
+        except (Unknown, MorelloError):
+            return None
+        return (node, cost, "shipped" if "shipped" in walk.sources else "memo") if cost < MAX_COST else None
+
+    def count(self, source: str) -> None:
+        """Counts where an answer came from, for the hit rate."""
+        if self.user:
+            self.user.store.count(source)
+
+    # ------------------------------------------------------------ tables (a `Source` of search.tables)
+
+    def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
+        if self.user is None or "VRF" in key.memories:
+            return None
+        name = memo_key(key, self.target)
+        try:
+            return block_of(tables, key, self.user.records(name))
+        except MorelloError:
+            return None
+
+    def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
+        """Compresses and writes the table beside the search, which goes on to the next."""
+        # Where the output is in registers only kernels are left: quicker solved than read.
+        if self.user is not None and "VRF" not in key.memories:
+            self._pending.append(self._executor().submit(self._keep, tables, key))
+
+    def _keep(self, tables: Tables, key: TableKey) -> None:
+        assert self.user is not None
+        name = memo_key(key, self.target)
+        self.user.store.put(self.user.space, self.target.name, records_of(tables, key))
+        self.user.forget(name)
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._writer is None or self._pid != os.getpid():
+            # Threads do not survive a fork.
+            self._pid, self._pending = os.getpid(), []
+            self._writer = ThreadPoolExecutor(1, "morello-memo")
+        return self._writer
+
+    def flush(self) -> None:
+        """Waits until what was solved is on disk: tools may end by os._exit."""
+        if self._pid == os.getpid():
+            pending, self._pending = self._pending, []
+            for future in pending:
+                future.result()
+
+
+class _Rebuild:
+    """Reads one schedule off the memo, from the top."""
+
+    def __init__(self, memo: Memo):
+        self.memo = memo
+        self.target = memo.target
+        self.sources: set[str] = set()
+        self.done: dict[object, tuple[Node, int]] = {}
+
+    def build(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int]:
+        """Raises Unknown."""
+        point = (key, *dims.values(), *(left[m] for m in left if matters(key, m)), limit_index(key, left, self.target))
+        if point not in self.done:
+            self.done[point] = self.step(key, dims, left)
+        return self.done[point]
+
+    def step(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int]:
+        action = self.action(key, dims, left)
+        if not holds(action.conditions(key, dims, left, self.target)):
+            raise Unknown(f"{action.label()} is not legal")
+        after = remaining(action, key, dims, left, self.target)
+        cost, bodies = int(action.cost(key, dims, self.target)), []
+        for child in action.children(key, dims):
+            if child.count:
+                body, below = self.build(child.key, child.dims, after)
+                bodies.append(body)
+                cost += int(child.count) * below
+        return action.node(bodies), cost
+
+    def action(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Action:
+        """The optimal action: above the tables there is only one, below them kernels are priced, the rest is known."""
+        if not key.function.endswith("Accum") or dims["b"] > 1:
+            return explore(key, dims, self.target)[0]
+        if "VRF" in key.memories:
+            return self.kernel(key, dims, left)
+        if is_answered(key, left, self.target):
+            name, limit = memo_key(key, self.target), limit_index(key, left, self.target)
+            for layer in self.memo.layers:
+                action = layer.action(name, dims, limit)
+                if action is not None:
+                    self.sources.add(layer.source)
+                    return action
+        raise Unknown
+
+    def kernel(self, key: TableKey, dims: Mapping[str, Any], left: Mapping[str, int]) -> Action:
+        best, chosen = INFINITE, None
+        for action in explore(key, dims, self.target):
+            if holds(action.conditions(key, dims, left, self.target)):
+                cost = int(action.cost(key, dims, self.target))
+                if cost < best:
+                    best, chosen = cost, action
+        if chosen is None:
+            raise Unknown
+        return chosen
+
+
+def memo_for(target: Target, name: str | os.PathLike[str] | None = None) -> Memo | None:
+    """The memo of a search for `target`: the user's file called `name` (see `locate.user_path`) and the shipped one;
+    None where it is off."""
+    path = locate.user_path(name)
+    if path is None:
+        return None
+    shipped = locate.shipped_path(target)
+    return Memo(
+        target,
+        locate.open_store(path),
+        locate.open_store(shipped, False) if shipped.is_file() else None,
+    )

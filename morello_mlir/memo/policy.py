@@ -1,0 +1,106 @@
+"""Policies: which action is optimal at every cell of a table.
+
+A policy says as much as the costs do, and compresses twenty times better: a tile stays the best one over whole regions
+in which every cost differs. The costs come back exactly by evaluating it (`price`), one candidate a cell.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import ModuleType
+
+import numpy as np
+
+from ..actions import Action, MoveAction, TableKey, TileAction, kernels, moves, scale
+from ..actions.space import holds
+from ..search.tables import AXES, Tables
+from ..targets import INFINITE, Target
+
+#: No implementation, or (in a policy that is not complete) not known.
+NONE = -1
+
+
+@lru_cache(maxsize=1)
+def kernels_of_policies() -> ModuleType:
+    """The compiled kernels, or the NumPy ones where numba cannot be imported."""
+    try:
+        from . import policy_numba
+
+        return policy_numba
+    except ImportError:
+        from . import policy_numpy
+
+        return policy_numpy
+
+
+def actions_of(key: TableKey, largest: dict[str, int], target: Target) -> list[Action]:
+    """Every action at `key`, by number, in the order in which reconstruction tries them; tiles up to `largest`."""
+    out = [*kernels(key, target), *moves(key, target)]
+    for dim in AXES:
+        steps = (TileAction(dim, step) for step in scale(largest[dim]))
+        out += [a for a in steps if holds(a.requires(key, target))]
+    return out
+
+
+def choose(tables: Tables, key: TableKey, impl: ModuleType | None = None) -> tuple[np.ndarray, list[Action]]:
+    """The policy of the solved table of `key` (what reconstruction would choose), and its actions by number."""
+    impl = impl or kernels_of_policies()
+    block = tables.table(key)
+    choice = np.full(block.shape, NONE, np.int16)
+    actions = actions_of(key, {d: tables.sizes[d][-1] for d in AXES}, tables.target)
+    codes = np.full((3, max(block.shape[:3])), NONE, np.int16)
+    for code, action in enumerate(actions):
+        if isinstance(action, TileAction):
+            codes[AXES.index(action.dim), tables.number[action.dim][action.size]] = code
+        elif isinstance(action, MoveAction):
+            impl.choose_move(choice, block, tables.reads(key, action), code)
+        else:
+            costs = tables.kernel_costs(key, action)
+            choice[(choice < 0) & (costs == block) & (block < INFINITE)] = code
+    if (codes >= 0).any():
+        impl.choose_tiles(choice, block, tables.tile_lists(key), codes)
+    if not ((choice >= 0) == (block < INFINITE)).all():
+        raise AssertionError(f"some cell of {key} has a cost that no action explains")
+    return choice, actions
+
+
+def price(
+    tables: Tables, key: TableKey, choice: np.ndarray, actions: list[Action], impl: ModuleType | None = None
+) -> np.ndarray:
+    """The costs that a policy stands for, `[m, k, n, limit]`: the inverse of `choose`."""
+    impl = impl or kernels_of_policies()
+    block = np.full(choice.shape, INFINITE)
+    axis_of, index_of = np.full((2, len(actions)), -1, np.int64)
+    for code, action in enumerate(actions):
+        if isinstance(action, TileAction):
+            axis_of[code] = AXES.index(action.dim)
+            index_of[code] = tables.number[action.dim].get(action.size, -1)
+            continue
+        here = choice == code
+        if isinstance(action, MoveAction):
+            if here.any():
+                block[here] = _moved(tables, key, action)[here]
+        else:
+            block[here] = np.broadcast_to(tables.kernel_costs(key, action), block.shape)[here]
+    if (axis_of >= 0).any():
+        impl.price_tiles(block, choice, axis_of, index_of, *_size_arrays(tables))
+    return block
+
+
+def _moved(tables: Tables, key: TableKey, action: Action) -> np.ndarray:
+    """What `action` costs at every cell; INFINITE where it does not fit."""
+    reads = tables.reads(key, action)
+    shape = tables.shape(key)
+    at = np.broadcast_to(reads.maps[np.broadcast_to(reads.group, shape[:3])], shape)
+    value = np.take_along_axis(reads.below, np.maximum(at, 0), -1) + reads.cost[..., None]
+    return np.where(at >= 0, value, INFINITE)
+
+
+def _size_arrays(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """`sizes[axis, number]`, and `number[axis, size]` for the sizes that there are."""
+    sizes = np.zeros((3, max(len(s) for s in tables.sizes.values())), np.int64)
+    number = np.full((3, 1 + max(s[-1] for s in tables.sizes.values())), -1, np.int64)
+    for axis, dim in enumerate(AXES):
+        sizes[axis, : len(tables.sizes[dim])] = tables.sizes[dim]
+        number[axis, tables.sizes[dim]] = np.arange(len(tables.sizes[dim]))
+    return sizes, number

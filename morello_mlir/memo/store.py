@@ -1,0 +1,410 @@
+"""The store: records in one SQLite file that several processes share and that survives whatever ends them.
+
+Nothing that happens to the file is an error for whoever asks: damaged records are dropped and reported, a file that
+cannot be written (or is no memo) leaves what is found in memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from .record import DamagedRecord, Record, decode, encode
+from .version import FORMAT
+
+log = logging.getLogger("morello_mlir.memo")
+
+T = TypeVar("T")
+
+#: How long a process waits for another's transaction.
+BUSY_SECONDS = 10.0
+#: Marks a file as ours (`PRAGMA application_id`): "MORM".
+APPLICATION_ID = 0x4D4F524D
+#: Runs remembered for the hit rate.
+RUNS_KEPT = 100
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    space TEXT NOT NULL, key TEXT NOT NULL, shape TEXT NOT NULL,
+    target TEXT NOT NULL, boxes INTEGER NOT NULL, specs INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (space, key, shape)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, started REAL NOT NULL, memory INTEGER NOT NULL DEFAULT 0, memo INTEGER NOT NULL DEFAULT 0,
+    shipped INTEGER NOT NULL DEFAULT 0, search INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+"""
+
+
+class ForeignFile(Exception):
+    """A file that is not a memo, or one of another format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record as the file lists it."""
+
+    space: str
+    key: str
+    shape: str
+    target: str
+    boxes: int
+    specs: int
+    data: bytes
+
+
+class Store:
+    """A memo file. All methods are safe in threads and never raise for what is wrong with the file.
+
+    path: None keeps everything in memory. writable: False never writes (a shipped memo).
+    """
+
+    def __init__(self, path: Path | None, *, writable: bool = True):
+        self.path = path
+        self.writable = writable and path is not None
+        self.dropped = 0
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._run = f"{self._pid}-{time.time_ns():x}"
+        self._warned: set[str] = set()
+        self._memory: dict[tuple[str, str], dict[str, Record]] = {}
+        self._connection: sqlite3.Connection | None = None
+        self._tried = False
+
+    # ------------------------------------------------------------ records
+
+    def get(self, space: str, key: str) -> list[Record]:
+        """The records of `key`, those of the scale first."""
+        with self._lock:
+            found = dict(self._memory.get((space, key), {}))
+            rows: list[tuple[str, bytes]] = self._do(
+                lambda c: c.execute(
+                    "SELECT shape, data FROM records WHERE space = ? AND key = ?", (space, key)
+                ).fetchall(),
+                [],
+            )
+            for shape, data in rows:
+                record = self._decoded(space, key, shape, data)
+                if record is not None:
+                    found.setdefault(shape, record)
+            return [found[s] for s in sorted(found, key=lambda s: not s.startswith("scale"))]
+
+    def put(self, space: str, target: str, records: Iterable[Record]) -> None:
+        """Keeps `records`, all or none; those of smaller sizes that they contain are dropped."""
+        batch = [(r, encode(r)) for r in records]
+        with self._lock:
+            done = self.writable and self._do(lambda c: self._write(c, space, target, batch), False, writing=True)
+            if not done:
+                for record, _ in batch:
+                    self._memory.setdefault((space, record.key), {})[record.shape] = record
+
+    def _write(
+        self, connection: sqlite3.Connection, space: str, target: str, batch: list[tuple[Record, bytes]]
+    ) -> bool:
+        with _transaction(connection):
+            for record, data in batch:
+                held = connection.execute("SELECT shape FROM records WHERE space = ? AND key = ?", (space, record.key))
+                shapes = [s for (s,) in held]
+                if any(_contains(s, record.shape) for s in shapes if s != record.shape):
+                    continue
+                for old in shapes:
+                    if _contains(record.shape, old):
+                        connection.execute(
+                            "DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", (space, record.key, old)
+                        )
+                row = (space, record.key, record.shape, target, len(record.boxes), record.specs, data)
+                connection.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return True
+
+    def _decoded(self, space: str, key: str, shape: str, data: bytes) -> Record | None:
+        try:
+            record = decode(key, data)
+            if record.shape != shape:
+                raise DamagedRecord("it is another record")
+            return record
+        except DamagedRecord as error:
+            self.drop(space, key, shape, str(error))
+            return None
+
+    def drop(self, space: str, key: str, shape: str, why: str) -> None:
+        """Forgets a record that is not right, and says so."""
+        self.dropped += 1
+        log.warning("memo %s: dropped the record of '%s' (%s): %s", self.path, key, shape, why)
+        with self._lock:
+            self._memory.get((space, key), {}).pop(shape, None)
+
+            def delete(connection: sqlite3.Connection) -> None:
+                with _transaction(connection):
+                    connection.execute(
+                        "DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", (space, key, shape)
+                    )
+
+            if self.writable:
+                self._do(delete, None, writing=True)
+
+    def rows(self, space: str | None = None) -> Iterator[Row]:
+        """Every record of the file as it lies there, unchecked."""
+        where, args = ("WHERE space = ?", (space,)) if space else ("", ())
+        columns = "space, key, shape, target, boxes, specs, data"
+        with self._lock:
+            keys: list[tuple[str, str, str]] = self._do(
+                lambda c: c.execute(f"SELECT space, key, shape FROM records {where}", args).fetchall(), []
+            )
+        for name in keys:
+            with self._lock:
+                row = self._do(
+                    lambda c, name=name: c.execute(  # type: ignore[misc]
+                        f"SELECT {columns} FROM records WHERE space = ? AND key = ? AND shape = ?", name
+                    ).fetchone(),
+                    None,
+                )
+            if row is not None:
+                yield Row(*row)
+
+    # ------------------------------------------------------------ runs
+
+    def count(self, source: str) -> None:
+        """Counts where the answer to a goal came from: memory, memo, shipped or search."""
+        if not self.writable or source not in ("memory", "memo", "shipped", "search"):
+            return
+
+        def add(connection: sqlite3.Connection) -> None:
+            with _transaction(connection):
+                row = (self._run, time.time())
+                new = connection.execute("INSERT OR IGNORE INTO runs (id, started) VALUES (?, ?)", row)
+                if new.rowcount:
+                    kept = "SELECT id FROM runs ORDER BY started DESC LIMIT ?"
+                    connection.execute(f"DELETE FROM runs WHERE id NOT IN ({kept})", (RUNS_KEPT,))
+                connection.execute(f"UPDATE runs SET {source} = {source} + 1 WHERE id = ?", (self._run,))
+
+        with self._lock:
+            self._do(add, None, writing=True)
+
+    def runs(self) -> list[dict[str, float]]:
+        """The last runs, newest first: started, and how many answers came from memory, memo, shipped and search."""
+        names = ("started", "memory", "memo", "shipped", "search")
+        with self._lock:
+            rows: list[tuple[float, ...]] = self._do(
+                lambda c: c.execute(f"SELECT {', '.join(names)} FROM runs ORDER BY started DESC").fetchall(), []
+            )
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    # ------------------------------------------------------------ the file
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                with suppress(sqlite3.Error):
+                    self._connection.close()
+            self._connection, self._tried = None, False
+
+    def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writing: bool = False) -> T:
+        """The answer of `work`, or `otherwise` where the file does not allow it."""
+        for attempt in (1, 2):
+            connection = self._open()
+            if connection is None:
+                return otherwise
+            try:
+                return work(connection)
+            except sqlite3.DatabaseError as error:
+                if _is_damage(error) and attempt == 1 and self.writable:
+                    self._repair(connection, error)
+                    continue
+                self._warn("it cannot be written" if writing else "it cannot be read", error)
+                if writing and not _is_busy(error):
+                    self.writable = False
+                return otherwise
+        return otherwise
+
+    def _open(self) -> sqlite3.Connection | None:
+        """The connection of this process; None where there is no usable file."""
+        if self._pid != os.getpid():
+            # SQLite connections do not survive a fork; closing the parent's here would break its locks.
+            self._pid, self._connection, self._tried = os.getpid(), None, False
+        if self._connection is None and not self._tried and self.path is not None:
+            self._tried = True
+            self._connection = self._connect(self.path)
+        return self._connection
+
+    def _connect(self, path: Path) -> sqlite3.Connection | None:
+        if self.writable:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                return _connect_writable(path)
+            except ForeignFile as error:
+                self._warn("it is left alone", error)
+                self.writable = False
+                return None
+            except sqlite3.DatabaseError as error:
+                if _is_damage(error):
+                    return self._replace(path, error)
+                self._warn("it is only read", error)
+            except OSError as error:
+                self._warn("it is only read", error)
+            self.writable = False
+        return self._connect_read_only(path)
+
+    def _connect_read_only(self, path: Path) -> sqlite3.Connection | None:
+        if not path.is_file():
+            return None
+        # An immutable file is read without locks and without the files that go with a write-ahead log: right for
+        # package data and for folders that cannot be written, as long as nobody else is writing there.
+        live = path.with_name(path.name + "-wal").exists() and os.access(path.parent, os.W_OK)
+        try:
+            connection = _connection(f"file:{quote(str(path))}?mode=ro" + ("" if live else "&immutable=1"))
+            _check_format(connection)
+            return connection
+        except (sqlite3.DatabaseError, ForeignFile) as error:
+            self._warn("it cannot be read", error)
+            return None
+
+    def _replace(self, path: Path, error: Exception) -> sqlite3.Connection | None:
+        """Begins anew where the file is no database: it is moved aside, under a lock so that one process does it."""
+        self.dropped += 1
+        self._warn("it is damaged and begun anew", error)
+        try:
+            move_aside(path)
+            return _connect_writable(path)
+        except (OSError, sqlite3.Error, ForeignFile) as again:
+            self._warn("it cannot be written", again)
+            self.writable = False
+            return None
+
+    def _repair(self, connection: sqlite3.Connection, error: Exception) -> None:
+        """Keeps what can still be read of a damaged file, in a new one."""
+        assert self.path is not None
+        kept, runs = _salvage(connection)
+        with suppress(sqlite3.Error):
+            connection.close()
+        self._connection = None
+        self._tried = True
+        self._connection = self._replace(self.path, error)
+        if self._connection is not None:
+            with suppress(sqlite3.Error), _transaction(self._connection) as c:
+                c.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
+                c.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", runs)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        """Says once per process and kind what is wrong."""
+        if what not in self._warned:
+            self._warned.add(what)
+            log.warning("memo %s: %s: %s; answers are kept in memory", self.path, what, error)
+
+
+# ---------------------------------------------------------------- SQLite
+
+
+class _transaction:
+    """BEGIN IMMEDIATE, so that two writers never deadlock by upgrading; COMMIT or ROLLBACK."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self.connection.execute("BEGIN IMMEDIATE")
+        return self.connection
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if kind is None:
+            self.connection.execute("COMMIT")
+        else:
+            with suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
+
+
+def _connection(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def _connect_writable(path: Path) -> sqlite3.Connection:
+    """Raises sqlite3.Error, ForeignFile."""
+    connection = _connection(f"file:{quote(str(path))}")
+    try:
+        if not _check_format(connection):
+            connection.execute("PRAGMA journal_mode = WAL")
+            with _transaction(connection):
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+        # With a write-ahead log this loses nothing to a killed process; a power cut may cost the last transactions.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _check_format(connection: sqlite3.Connection) -> bool:
+    """True for a memo of our format, False for an empty file. Raises ForeignFile for anything else."""
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if owner == APPLICATION_ID and version == FORMAT:
+        return True
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables == 0:
+        return False
+    if owner == APPLICATION_ID:
+        raise ForeignFile(f"it is a memo of format {version}, this is {FORMAT}")
+    raise ForeignFile("it is a database of something else")
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+
+
+def _is_busy(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def _salvage(connection: sqlite3.Connection) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """The rows of a damaged file that can still be read, from both ends of each table."""
+    out = []
+    for table, order in (("records", "space, key, shape"), ("runs", "id")):
+        rows: dict[tuple[object, ...], None] = {}
+        for way in ("ASC", "DESC"):
+            columns = ", ".join(f"{c} {way}" for c in order.split(", "))
+            with suppress(sqlite3.Error):
+                for row in connection.execute(f"SELECT * FROM {table} ORDER BY {columns}"):
+                    rows[row] = None
+        out.append(list(rows))
+    return out[0], out[1]
+
+
+def move_aside(path: Path) -> None:
+    """Renames a damaged file and what goes with it to `NAME.damaged`, unless another process has just done so."""
+    import fcntl
+
+    with path.with_name(path.name + ".lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            probe = _connection(f"file:{quote(str(path))}?mode=ro")
+            try:
+                sound = probe.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+            finally:
+                probe.close()
+        except sqlite3.Error:
+            sound = False
+        if not sound:
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                path.rename(path.with_name(path.name + ".damaged"))
+
+
+def _contains(shape: str, other: str) -> bool:
+    """True where a record of `shape` answers everything that one of `other` does."""
+    kind, _, sizes = shape.partition(" ")
+    kind2, _, sizes2 = other.partition(" ")
+    if kind != "scale" or kind2 != "scale":
+        return shape == other
+    return all(int(a) >= int(b) for a, b in zip(sizes.split("x"), sizes2.split("x"), strict=True))

@@ -1,0 +1,121 @@
+"""Solved tables as records, and records as tables again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..actions import Action, TableKey
+from ..search.tables import AXES, Tables
+from ..spec import dtype_bytes
+from ..targets import Target
+from . import policy
+from .boxes import NOTHING, compress, volume_of
+from .coordinates import free_limits, key_text, memo_key, on_scale
+from .record import Record, action_from, used_only
+
+Sizes = tuple[tuple[int, ...], ...]
+
+
+def records_of(tables: Tables, key: TableKey, costs: bool = False) -> list[Record]:
+    """The solved table of `key` as records: one of the sizes on the scale, and one of what is off it, if there is any.
+
+    costs: keep normalised costs as well as actions.
+    """
+    choice, actions = policy.choose(tables, key)
+    labels = [a.label() for a in actions]
+    block = tables.table(key) if costs else None
+    key = memo_key(key, tables.target)
+    sizes: Sizes = tuple(tuple(tables.sizes[d]) for d in AXES)
+    scale = [np.array([on_scale(s) for s in axis]) for axis in sizes]
+    if all(s.all() for s in scale):
+        return [_record(key, sizes, choice, labels, block, tables.target)]
+    at = np.ix_(*scale, np.ones(choice.shape[3], bool))
+    inner: Sizes = tuple(tuple(np.array(a)[s].tolist()) for a, s in zip(sizes, scale, strict=True))
+    rest = choice.copy()
+    rest[at] = NOTHING
+    return [
+        _record(key, inner, choice[at], labels, None if block is None else block[at], tables.target),
+        _record(key, sizes, rest, labels, block, tables.target),
+    ]
+
+
+def _record(
+    key: TableKey, sizes: Sizes, choice: np.ndarray, labels: Sequence[str], block: np.ndarray | None, target: Target
+) -> Record:
+    numbers, used = used_only(choice, labels)
+    volume = volume_of(sizes) if block is not None else None
+    boxes = compress(numbers, block, volume)
+    specs = int(((choice >= 0).sum(axis=3) * is_possible(key, sizes, target)).sum()) * free_limits(key, target)
+    return Record(key_text(key), sizes, choice.shape[3], used, boxes, True, specs)
+
+
+def is_possible(key: TableKey, sizes: Sizes, target: Target) -> np.ndarray:
+    """`[m, k, n]`: whether a Spec of these sizes has this key: one whose operands do not fit the last-level cache is
+    `far` as long as an operand is in GL."""
+    grids = dict(zip(AXES, np.ix_(*(np.array(s, np.int64) for s in sizes)), strict=True))
+    shape = tuple(map(len, sizes))
+    if key.far or "GL" not in key.memories:
+        return np.ones(shape, bool)
+    elements = np.zeros(shape, np.int64)
+    for i, state in enumerate(key.operands):
+        shape_of_operand: list[Any] = [grids.get(d, 1) for d in key.names(i)]
+        elements = elements + state.layout.volume(shape_of_operand)
+    return elements * dtype_bytes(key.dtype) <= target.l3_bytes
+
+
+def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.ndarray | None:
+    """The costs of the table of `key` from complete `records` of it; None where they do not answer every cell."""
+    choice = np.full(tables.shape(key), NOTHING, np.int16)
+    known = np.zeros(choice.shape[:3], bool)
+    actions: list[Action] = []
+    for record in records:
+        if record.complete and not record.variants and record.limits == choice.shape[3]:
+            _fill(choice, known, record, tables, len(actions))
+            actions += [action_from(label, key) for label in record.actions]
+    return policy.price(tables, key, choice, actions) if known.all() else None
+
+
+def _fill(choice: np.ndarray, known: np.ndarray, record: Record, tables: Tables, base: int) -> None:
+    """Copies what `record` knows of the table's sizes; its actions are numbered from `base`."""
+    number = [{s: i for i, s in enumerate(axis)} for axis in record.sizes]
+    wanted = [tables.sizes[d] for d in AXES]
+    here = [np.array([s in n for s in axis]) for axis, n in zip(wanted, number, strict=True)]
+    there = [[n[s] for s in axis if s in n] for axis, n in zip(wanted, number, strict=True)]
+    at = np.ix_(*here)
+    grid = record.boxes.actions()[np.ix_(*there)]
+    new = ~known[at]
+    if record.is_off_scale:
+        scale = np.ix_(*(np.array([on_scale(s) for s in axis])[h] for axis, h in zip(wanted, here, strict=True)))
+        new[scale] = False
+    # Assigned through the flat rows, since a mask of a mask is a copy.
+    rows = choice[at]
+    rows[new] = np.where(grid >= 0, grid + base, NOTHING)[new]
+    choice[at] = rows
+    known[at] |= new
+
+
+def reached_record(key: TableKey, states: Mapping[tuple[int, int, int, int], Action], target: Target) -> Record:
+    """A policy for some points (m, k, n, limit index) of the table of `key`; nothing is said of the others."""
+    axes: Sizes = tuple(tuple(sorted({p[i] for p in states})) for i in range(3))
+    number = [{s: i for i, s in enumerate(axis)} for axis in axes]
+    axis = key.limit_axis()
+    limits = target.limits[axis] // target.cache(axis).step + 1 if axis else 1
+    labels = sorted({a.label() for a in states.values()})
+    code = {label: i for i, label in enumerate(labels)}
+    choice = np.full((*map(len, axes), limits), NOTHING, np.int16)
+    for (m, k, n, x), action in states.items():
+        choice[number[0][m], number[1][k], number[2][n], x] = code[action.label()]
+    specs = len(states) * free_limits(key, target)
+    return Record(key_text(key), axes, limits, tuple(labels), compress(choice), False, specs)
+
+
+def points_of(record: Record) -> Iterable[tuple[tuple[int, ...], int]]:
+    """Every grid point that lies in a box, and its action's number."""
+    boxes = record.boxes
+    for lo, hi, action in zip(boxes.lo.tolist(), boxes.hi.tolist(), boxes.action.tolist(), strict=True):
+        for point in product(*(range(a, b + 1) for a, b in zip(lo, hi, strict=True))):
+            yield point, action
