@@ -13,10 +13,9 @@ import numpy as np
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError, PassError
 
-from . import wrapper
+from . import fastcall, wrapper
 from .constants import extract
 from .context import LOCK
-from .objects import DATA_OFFSET
 from .signature import Signature, signature_of
 
 _PREFIX = "fn."
@@ -53,7 +52,7 @@ class Build:
     signature:  what the wrapper takes and returns.
     layout:     the packet of the wrapper.
     assertions: messages by number, from 1.
-    objects:    whether the fast wrapper exists.
+    direct:     whether Python can enter it directly (see fastcall).
     specs:      a dict per lifted Spec: spec, function, source, search_s, cost, schedule.
     lifted, left: how many linalg ops the optimising passes took, and how many upstream's passes lowered.
     times:      lift_s, search_s, apply_s, lower_s.
@@ -67,7 +66,7 @@ class Build:
     signature: Signature
     layout: wrapper.Layout
     assertions: tuple[str, ...]
-    objects: bool
+    direct: bool
     specs: list[dict[str, Any]]
     lifted: int
     left: int
@@ -147,10 +146,10 @@ class _Builder:
         _rename_functions(self.module)
         # Nothing comes from outside any more: what is wrong now is a pass's fault, and LLVM verifies as well.
         self._run(stages["lower"], verify=bool(os.environ.get(STRICT)))
-        ir, layout, assertions, objects = self._translate(signature)
+        ir, layout, assertions, direct = self._translate(signature)
         self.times["lower_s"] = time.perf_counter() - started
         return Build(
-            ir, signature, layout, assertions, objects, specs, max(before - left, 0), left, self.times, flops,
+            ir, signature, layout, assertions, direct, specs, max(before - left, 0), left, self.times, flops,
             constants, mlir, self.messages,
         )  # fmt: skip
 
@@ -200,11 +199,10 @@ class _Builder:
         text = translate_module_to_llvmir(self.module.operation)
         layout = wrapper.layout_of(signature, status=bool(assertions))
         text += wrapper.packet_wrapper(signature, _PREFIX + signature.name, layout, bare=bare)
-        plain = all(p.is_plain for p in signature.parameters) and not signature.results
-        objects = plain and not assertions and DATA_OFFSET is not None
-        if objects and DATA_OFFSET is not None:
-            text += wrapper.objects_wrapper(signature, DATA_OFFSET)
-        return text, layout, assertions, objects
+        direct = fastcall.serves(signature) and not assertions
+        if direct and fastcall.FIELDS is not None:
+            text += fastcall.python_wrapper(signature, fastcall.FIELDS)
+        return text, layout, assertions, direct
 
     def _lowered_entry(self, signature: Signature) -> tuple[Any, bool]:
         """The `llvm.func` of the entry, and whether it takes bare pointers."""

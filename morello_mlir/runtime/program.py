@@ -11,14 +11,14 @@ import numpy as np
 
 from morello_mlir.errors import InputError, MorelloError
 
-from . import jit
+from . import fastcall, jit
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots
 from .build import Build
 from .cache import ObjectCache
 from .objects import data_address
 from .results import Collector, scalar
 from .signature import Parameter, Signature
-from .wrapper import OBJECTS_ENTRY, PACKET_ENTRY, result_slots
+from .wrapper import PACKET_ENTRY, result_slots
 
 
 class AssertionFailed(MorelloError):
@@ -40,12 +40,15 @@ class Program:
         shapes: tuple[tuple[int, ...] | None, ...] | None = None,
     ):
         started = time.perf_counter()
-        exports = (PACKET_ENTRY, OBJECTS_ENTRY) if build.objects else (PACKET_ENTRY,)
+        exports = (PACKET_ENTRY, fastcall.PYTHON_ENTRY) if build.direct else (PACKET_ENTRY,)
         self.build = build
         self.shapes = shapes
         self.options = options
         self.signature: Signature = build.signature
         imports = {name: data_address(data) for name, data in build.constants.items()}
+        self._objects = fastcall.named_objects(self.signature) if build.direct else {}
+        if build.direct:
+            imports |= fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}
         self._library = jit.load(build.ir, exports, options, cache, imports)
         self.llvm_seconds = time.perf_counter() - started
         addresses = self._library.addresses
@@ -54,7 +57,10 @@ class Program:
         self._outputs = tuple(p for p in self.signature.parameters if p.result is not None)
         self._packet = ctypes.c_int64 * max(build.layout.size, 1)
         #: What `__call__` does, without the detour through the class: callers that count nanoseconds keep this.
-        self.call = self._make_fast(addresses[OBJECTS_ENTRY]) if build.objects else self._call
+        self.call: Callable[..., Any] = self._call
+        if build.direct:
+            self._function = fastcall.Function(self.signature.name, addresses[fastcall.PYTHON_ENTRY], self._call)
+            self.call = self._function.call
 
     @property
     def from_cache(self) -> bool:
@@ -67,43 +73,6 @@ class Program:
         Raises InputError for arguments that do not fit, AssertionFailed.
         """
         return self.call(*args)
-
-    def _make_fast(self, address: int) -> Callable[..., Any]:
-        """A function for contiguous numpy arrays of the right dtype and shape; it hands anything else to `_call`.
-
-        Written out as source for the arguments at hand: a loop over them would cost more than the call itself.
-        """
-        inputs, outputs = self._inputs, self._outputs
-        names = [f"a{i}" for i in range(len(inputs))]
-        made = [f"r{i}" for i in range(len(outputs))]
-        # c_ssize_t and not c_void_p: the addresses of objects are plain integers here.
-        enter = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * (len(names) + len(made)))(address)
-        scope: dict[str, Any] = {"ndarray": np.ndarray, "empty": np.empty, "enter": enter, "general": self._call}
-        conditions = [f"len(args) == {len(names)}"]
-        for name, parameter in zip(names, inputs, strict=True):
-            scope |= {f"{name}_shape": parameter.shape, f"{name}_dtype": parameter.element.dtype}
-            conditions += [
-                f"type({name}) is ndarray",
-                f"{name}.dtype is {name}_dtype",
-                f"{name}.shape == {name}_shape",
-                # C-contiguous, aligned and writable; the general path asks whether being read-only matters.
-                f"{name}.flags.carray",
-            ]
-        for name, parameter in zip(made, outputs, strict=True):
-            scope |= {f"{name}_shape": parameter.shape, f"{name}_dtype": parameter.element.dtype}
-        source = ["def fast(*args):", f"    if {conditions[0]}:"]
-        if names:
-            source.append(f"        {', '.join(names)}, = args")
-        source.append(f"        if {' and '.join(conditions[1:]) or 'True'}:")
-        source += [f"            {name} = empty({name}_shape, {name}_dtype)" for name in made]
-        source.append(f"            enter({', '.join(f'id({name})' for name in names + made)})")
-        source.append(
-            f"            return {made[0] if len(made) == 1 else ('(' + ', '.join(made) + ')' if made else 'None')}"
-        )
-        source.append("    return general(*args)")
-        exec("\n".join(source), scope)
-        fast: Callable[..., Any] = scope["fast"]
-        return fast
 
     # ---- the general path ----------------------------------------------------------------------------------------
 

@@ -7,9 +7,6 @@
     the status              if the program has assertions: receives the number of the one that failed
     for every result        a scalar: its bits (complex: two slots)
                             an array: allocated pointer, aligned pointer, offset, sizes, strides
-
-`morello.objects(i64...)` exists where every parameter is a plain static array and nothing is returned: it takes the
-addresses of numpy array objects, and finds the data pointer in them, which is much faster than asking for it in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from .elements import Element
 from .signature import Parameter, Result, Signature
 
 PACKET_ENTRY = "morello.call"
-OBJECTS_ENTRY = "morello.objects"
 
 # The lowered program says where its memory is with an offset in elements; what we are given points at the first one.
 _OFFSET = "0"
@@ -86,24 +82,6 @@ def packet_wrapper(signature: Signature, callee: str, layout: Layout, *, bare: b
     _call(code, callee, arguments, types, signature, layout)
     body = "\n".join(f"  {line}" for line in code.lines)
     return f'define void @"{PACKET_ENTRY}"(ptr noalias %packet) {{\n{body}\n  ret void\n}}\n'
-
-
-def objects_wrapper(signature: Signature, data_offset: int) -> str:
-    """The text of `morello.objects`. data_offset: where an array object keeps its data pointer, in bytes."""
-    count = len(signature.parameters)
-    parameters = ", ".join(f"i64 %o{i}" for i in range(count))
-    lines = [f"%packet = alloca [{max(count, 1)} x ptr]"]
-    for i in range(count):
-        lines += [
-            f"%p{i} = inttoptr i64 %o{i} to ptr",
-            f"%f{i} = getelementptr i8, ptr %p{i}, i64 {data_offset}",
-            f"%d{i} = load ptr, ptr %f{i}",
-            f"%s{i} = getelementptr ptr, ptr %packet, i64 {i}",
-            f"store ptr %d{i}, ptr %s{i}",
-        ]
-    lines.append(f'call void @"{PACKET_ENTRY}"(ptr %packet)')
-    body = "\n".join(f"  {line}" for line in lines)
-    return f'define void @"{OBJECTS_ENTRY}"({parameters}) {{\n{body}\n  ret void\n}}\n'
 
 
 class _Code:

@@ -1,0 +1,256 @@
+"""A Python function that is compiled code: for plain arrays it costs no more than a call of a C extension.
+
+`morello.python` has the signature that CPython gives to functions of extension modules (METH_FASTCALL). It checks that
+every argument is a numpy array of the right dtype and shape, C-contiguous, aligned and writable, by reading the array
+objects; makes the results' arrays; releases the interpreter lock; and runs the program. Anything else it hands to the
+general path, a Python callable, which is what it is bound to.
+
+Where array objects are not laid out as expected (another interpreter, another numpy), `FIELDS` is None and only the
+general path is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .signature import Parameter, Signature
+from .wrapper import PACKET_ENTRY
+
+PYTHON_ENTRY = "morello.python"
+
+#: C-contiguous, aligned, writable (numpy's NPY_ARRAY_CARRAY).
+_CARRAY = 0x1 | 0x100 | 0x400
+_METH_FASTCALL = 0x80
+_API = (
+    "PyObject_Vectorcall",
+    "PyObject_Call",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyTuple_Pack",
+)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Offsets in bytes in an array object; `type` is that of every object's type pointer."""
+
+    type: int
+    data: int
+    rank: int
+    shape: int
+    dtype: int
+    flags: int
+
+
+def _find() -> Fields | None:
+    """The offsets, found by their order in the object and verified on sample arrays; None where that fails."""
+    word = ctypes.sizeof(ctypes.c_void_p)
+    start = object.__basicsize__
+    # data, rank (int, padded), shape, strides, base, dtype, flags
+    fields = Fields(start - word, *(start + i * word for i in (0, 1, 2, 5, 6)))
+    samples = (np.zeros(3), np.zeros((2, 2), np.int8), np.zeros((4, 5), np.float32)[1:, 2:], np.zeros((2, 0, 3)).T)
+    return fields if word == 8 and all(_agrees(fields, sample) for sample in samples) else None
+
+
+def _agrees(fields: Fields, array: np.ndarray) -> bool:
+    at = id(array)
+
+    def word(offset: int) -> int:
+        return ctypes.c_int64.from_address(at + offset).value
+
+    def number(offset: int) -> int:
+        return ctypes.c_int32.from_address(at + offset).value
+
+    # The pointer to the sizes is followed only once all else is as expected.
+    return (
+        word(fields.type) == id(np.ndarray)
+        and word(fields.data) == array.ctypes.data
+        and number(fields.rank) == array.ndim
+        and word(fields.dtype) == id(array.dtype)
+        and (number(fields.flags) & _CARRAY == _CARRAY) == array.flags.carray
+        and tuple((ctypes.c_int64 * array.ndim).from_address(word(fields.shape))) == array.shape
+    )
+
+
+FIELDS: Fields | None = _find()
+
+
+def serves(signature: Signature) -> bool:
+    """Whether a program can be entered this way: plain static arrays in, memory of results supplied by the caller."""
+    return FIELDS is not None and all(p.is_plain for p in signature.parameters) and not signature.results
+
+
+# ---- the code ------------------------------------------------------------------------------------------------------
+
+
+def python_wrapper(signature: Signature, fields: Fields) -> str:
+    """The LLVM IR text of `morello.python`."""
+    code = _Checks(fields)
+    data = [code.argument(i, p) for i, p in enumerate(signature.inputs)]
+    outputs = [p for p in signature.parameters if p.result is not None]
+    made = [code.result(i) for i in range(len(outputs))]
+    slots = [*data, *(code.load("ptr", value, fields.data) for value in made)]
+    for i, pointer in enumerate(slots):
+        code.line(f"%s{i} = getelementptr ptr, ptr %packet, i64 {i}")
+        code.line(f"store ptr {pointer}, ptr %s{i}")
+    code.line("%thread = call ptr @PyEval_SaveThread()")
+    code.line(f'call void @"{PACKET_ENTRY}"(ptr %packet)')
+    code.line("call void @PyEval_RestoreThread(ptr %thread)")
+    code.give_back(made)
+    body = "\n".join(code.lines)
+    count = len(signature.inputs)
+    globals_ = "\n".join(f"@{name} = external global i8" for name in sorted(code.objects))
+    return f"""
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_Call(ptr, ptr, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyTuple_Pack(i64, ...)
+{globals_}
+define ptr @"{PYTHON_ENTRY}"(ptr %self, ptr %args, i64 %count) {{
+  %packet = alloca [{max(len(slots), 1)} x ptr]
+  %counted = icmp eq i64 %count, {count}
+  br i1 %counted, label %start, label %general
+start:
+{body}
+general:
+  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %count, ptr null)
+  ret ptr %answer
+failed:
+  ret ptr null
+}}
+"""
+
+
+class _Checks:
+    """Instructions of `morello.python`, and the objects that they name."""
+
+    def __init__(self, fields: Fields):
+        self.fields = fields
+        self.lines: list[str] = []
+        self.objects: set[str] = set()
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def value(self, instruction: str) -> str:
+        self._count += 1
+        self.line(f"%v{self._count} = {instruction}")
+        return f"%v{self._count}"
+
+    def load(self, type_: str, base: str, offset: int) -> str:
+        return self.value(f"load {type_}, ptr {self.value(f'getelementptr i8, ptr {base}, i64 {offset}')}")
+
+    def object(self, name: str) -> str:
+        self.objects.add(name)
+        return f"@{name}"
+
+    def require(self, condition: str) -> None:
+        """Go on only where it holds; the general path has the rest."""
+        self._count += 1
+        self.line(f"br i1 {condition}, label %l{self._count}, label %general")
+        self.lines.append(f"l{self._count}:")
+
+    def argument(self, i: int, parameter: Parameter) -> str:
+        """Checks argument `i`; returns its data pointer."""
+        array = self.load("ptr", "%args", 8 * i)
+        kind = self.load("ptr", array, self.fields.type)
+        self.require(self.value(f"icmp eq ptr {kind}, {self.object(NDARRAY)}"))
+        shape = parameter.shape or ()
+        rank = self.load("i32", array, self.fields.rank)
+        self.require(self.value(f"icmp eq i32 {rank}, {len(shape)}"))
+        flags = self.value(f"and i32 {self.load('i32', array, self.fields.flags)}, {_CARRAY}")
+        dtype = self.load("ptr", array, self.fields.dtype)
+        good = self.value(f"icmp eq i32 {flags}, {_CARRAY}")
+        good = self.value(f"and i1 {good}, {self.value(f'icmp eq ptr {dtype}, {self.object(_dtype_name(i))}')}")
+        if shape:
+            sizes = self.load("ptr", array, self.fields.shape)
+            for axis, size in enumerate(shape):
+                same = self.value(f"icmp eq i64 {self.load('i64', sizes, 8 * axis)}, {size}")
+                good = self.value(f"and i1 {good}, {same}")
+        self.require(good)
+        return self.load("ptr", array, self.fields.data)
+
+    def result(self, i: int) -> str:
+        """A new array for result `i`."""
+        array = self.value(
+            f"call ptr @PyObject_Call(ptr {self.object(EMPTY)}, ptr {self.object(_result_name(i))}, ptr null)"
+        )
+        self._count += 1
+        fine = self.value(f"icmp ne ptr {array}, null")
+        self.line(f"br i1 {fine}, label %m{i}, label %failed")
+        self.lines.append(f"m{i}:")
+        return array
+
+    def give_back(self, made: list[str]) -> None:
+        if len(made) == 1:
+            self.line(f"ret ptr {made[0]}")
+            return
+        if not made:
+            self.line(f"call void @Py_IncRef(ptr {self.object(NONE)})")
+            self.line(f"ret ptr {self.object(NONE)}")
+            return
+        listed = ", ".join(f"ptr {m}" for m in made)
+        pair = self.value(f"call ptr (i64, ...) @PyTuple_Pack(i64 {len(made)}, {listed})")
+        for each in made:
+            self.line(f"call void @Py_DecRef(ptr {each})")
+        self.line(f"ret ptr {pair}")
+
+
+# ---- the objects it names, and the function object ------------------------------------------------------------------
+
+NDARRAY, EMPTY, NONE = "morello.type.ndarray", "morello.function.empty", "morello.none"
+
+
+def _dtype_name(i: int) -> str:
+    return f"morello.dtype.{i}"
+
+
+def _result_name(i: int) -> str:
+    return f"morello.result.{i}"
+
+
+def named_objects(signature: Signature) -> dict[str, Any]:
+    """The Python objects that the wrapper refers to, by symbol. They must outlive the code."""
+    objects: dict[str, Any] = {NDARRAY: np.ndarray, EMPTY: np.empty, NONE: None}
+    objects |= {_dtype_name(i): p.element.dtype for i, p in enumerate(signature.inputs)}
+    outputs = [p for p in signature.parameters if p.result is not None]
+    return objects | {_result_name(i): (p.shape, p.element.dtype) for i, p in enumerate(outputs)}
+
+
+def interpreter_symbols() -> dict[str, int]:
+    """Addresses of the functions of the interpreter that the wrapper calls."""
+    return {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class Function:
+    """The function object for the code at `address`. general: what is called where the fast path does not serve.
+
+    `call` is the object; it is valid while this one lives.
+    """
+
+    def __init__(self, name: str, address: int, general: Callable[..., Any]):
+        self._definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype = ctypes.py_object
+        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        self.call: Callable[..., Any] = make(ctypes.addressof(self._definition), general, None)
