@@ -152,16 +152,19 @@ class Stop:
 
 def make_plan(spec: Spec, schedule: Node, target: Target, stop: Stop | None = None) -> Plan:
     """The plan of `schedule` for `spec`. Raises ScheduleError for a step that is not legal, naming it."""
-    return _Planner(target, stop).plan(spec, schedule, 0)
+    return Planner(target, stop).plan(spec, schedule, 0)
 
 
-class _Planner:
-    def __init__(self, target: Target, stop: Stop | None):
+class Planner:
+    """Makes plans; equal subtrees of equal Specs are planned once, over all schedules that it is given."""
+
+    def __init__(self, target: Target, stop: Stop | None = None):
         self.target = target
         self.stop = stop
         self._memo: dict[tuple[Spec, Node, int], Plan] = {}
 
-    def plan(self, spec: Spec, node: Node, depth: int) -> Plan:
+    def plan(self, spec: Spec, node: Node, depth: int = 0) -> Plan:
+        """The plan of `node` for `spec`, `depth` steps below the top. Raises ScheduleError for an illegal step."""
         level = depth if self.stop else 0
         key = (spec, node, level)
         if key not in self._memo:

@@ -99,7 +99,7 @@ class Search:
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
         key, dims, left = self._point(spec.canonical())
-        return self._value(self._goal_tables(dims, limits_of(spec, self.target)), key, dims, left)
+        return self.value(self.tables_of(dims, limits_of(spec, self.target)), key, dims, left)
 
     def _check_goal(self, spec: Spec) -> None:
         if 0 in spec.dims:
@@ -114,7 +114,7 @@ class Search:
         dims = dict(zip(spec.info.dims, spec.dims, strict=True))
         return key_of(spec, self.target), dims, limits_of(spec, self.target)
 
-    def _goal_tables(self, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
+    def tables_of(self, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
         """The tables of a goal, from the cache or new."""
         name = (*(dims[d] for d in AXES), *sorted(limits.items()))
         # The memo holds the tables of whole machines: where less is left, other cells are reached.
@@ -125,7 +125,7 @@ class Search:
             self._tables.popitem(last=False)
         return tables
 
-    def _value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
+    def value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
         """The optimal cost at a point. Points that no table holds (before to_accum, batches, registers taken by an
         output) are worked out from the actions, as reconstruction does."""
         if _tabled(key, dims):
@@ -143,14 +143,14 @@ class Search:
         total: float = int(action.cost(key, dims, self.target))
         for child in action.children(key, dims):
             if child.count:
-                total += int(child.count) * self._value(tables, child.key, child.dims, after)
+                total += int(child.count) * self.value(tables, child.key, child.dims, after)
         return total
 
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
         key, dims, left = self._point(spec)
-        tables = self._goal_tables(dims, left)
-        cost = self._value(tables, key, dims, left)
+        tables = self.tables_of(dims, left)
+        cost = self.value(tables, key, dims, left)
         if cost >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {spec}")
         if cost >= MAX_COST:
@@ -165,7 +165,7 @@ class Search:
             return done[point]
 
         def step(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
-            best = self._value(tables, key, dims, left)
+            best = self.value(tables, key, dims, left)
             for action in explore(key, dims, self.target):
                 if self._price(tables, action, key, dims, left) == best:
                     after = remaining(action, key, dims, left, self.target)
