@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import permutations
 from types import ModuleType
 
 import numpy as np
@@ -98,15 +99,20 @@ def normalised(cost: np.ndarray, volume: np.ndarray) -> tuple[np.ndarray, np.nda
     return whole // divisor, bottom // divisor
 
 
-def compress(action: np.ndarray, cost: np.ndarray | None = None, volume: np.ndarray | None = None) -> Boxes:
+def compress(
+    action: np.ndarray,
+    cost: np.ndarray | None = None,
+    volume: np.ndarray | None = None,
+    orders: Sequence[Sequence[int]] | None = None,
+) -> Boxes:
     """Boxes of equal action (and, with `cost` and `volume`, of equal cost per volume). Cells below 0 get none.
 
-    The merge is greedy along one axis after the other; all orders of the axes are tried and the best kept, so it is at
-    least as good as greedy merging along each of them.
+    The merge is greedy along one axis after the other. orders: the orders of the axes to try, of which the best is
+    kept; by default all of them, so that the result is at least as good as greedy merging in any order.
     """
     shape = action.shape
     value, fractions = _values(action, cost, volume)
-    start, extent, number = _best_merge(value)
+    start, extent, number = _best_merge(value, orders)
     lo = np.stack(np.unravel_index(start, shape), 1) if len(start) else np.zeros((0, len(shape)), np.int64)
     kind = np.uint8 if max(shape, default=0) <= 256 else np.uint16
     at = action.reshape(-1)[start].astype(np.int32)
@@ -130,23 +136,28 @@ def _values(
     return np.where(action < 0, NOTHING, number.reshape(action.shape)).astype(np.int32), fractions
 
 
-def _best_merge(value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """start (flat), extent and value of the boxes of the best axis order. Orders share what they begin with."""
-    kernel = merge_kernel()
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _best_merge(value: np.ndarray, orders: Sequence[Sequence[int]] | None) -> Parts:
+    """start (flat), extent and value of the boxes of the best order."""
     shape = value.shape
     last = np.zeros(value.size, np.int32)
     start = np.nonzero(value.reshape(-1) >= 0)[0]
     cells = start, np.ones((len(start), len(shape)), np.int32), value.reshape(-1)[start]
-    best = cells
+    axes = [a for a in range(len(shape)) if shape[a] > 1]
+    wanted = list(permutations(axes)) if orders is None else [tuple(a for a in o if a in axes) for o in orders]
+    return _merged(cells, sorted(set(wanted)), shape, last)
 
-    def extend(boxes: tuple[np.ndarray, np.ndarray, np.ndarray], axes: tuple[int, ...]) -> None:
-        nonlocal best
-        if len(boxes[0]) < len(best[0]):
-            best = boxes
-        for axis in axes:
-            extend(kernel.merge_axis(*boxes, shape, axis, last), tuple(a for a in axes if a != axis))
 
-    extend(cells, tuple(a for a in range(len(shape)) if shape[a] > 1))
+def _merged(boxes: Parts, orders: list[tuple[int, ...]], shape: tuple[int, ...], last: np.ndarray) -> Parts:
+    """The best of the `orders` from here on; those that begin alike share their first merge."""
+    best = boxes
+    for axis in sorted({o[0] for o in orders if o}):
+        below = [o[1:] for o in orders if o and o[0] == axis]
+        found = _merged(merge_kernel().merge_axis(*boxes, shape, axis, last), below, shape, last)
+        if len(found[0]) < len(best[0]):
+            best = found
     return best
 
 

@@ -19,7 +19,7 @@ from . import locate
 from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
 from .store import Store
-from .table import block_of, records_of
+from .table import QUICK, block_of, records_of
 from .version import space_of
 
 
@@ -138,7 +138,7 @@ class Memo:
     def _keep(self, tables: Tables, key: TableKey) -> None:
         assert self.user is not None
         name = memo_key(key, self.target)
-        self.user.store.put(self.user.space, self.target.name, records_of(tables, key))
+        self.user.store.put(self.user.space, self.target.name, records_of(tables, key, orders=QUICK))
         self.user.forget(name)
 
     def _executor(self) -> ThreadPoolExecutor:
