@@ -1,0 +1,168 @@
+"""The k cheapest schedules of a Spec, enumerated lazily from its solved tables.
+
+Tables and actions form a hypergraph: a point of a table is a node, an action at it a hyperedge to its children. The
+enumeration is the lazy k-best algorithm for such graphs (Huang and Chiang, "Better k-best parsing", algorithm 3): every
+point keeps a heap of derivations and takes one more from a child only when a better combination may come of it.
+
+Schedules that make the same code (they differ in the order of moves that emit nothing, or in loops that merge) count
+once: that is decided at every point, so that equal parts are not combined again and again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..actions import Action, TableKey, explore, key_of, limits_of, matters, remaining, spec_of
+from ..actions.space import holds
+from ..lowering.plan import Plan, Planner
+from ..search.schedule import Node
+from ..search.solve import Search, Solution
+from ..spec import Spec
+from ..targets import INFINITE, Target
+
+DIMS = ("b", "m", "k", "n")
+LIMITS = ("VRF", "L1", "L2")
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A goal: table key, sizes (b, m, k, n), what is left (VRF, L1, L2)."""
+
+    key: TableKey
+    sizes: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """An action at a point, its own cost, and its children with how often each runs."""
+
+    action: Action
+    own: int
+    children: tuple[tuple[int, _Point], ...]
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of a point: derivations found so far, cheapest first, and the heap of the next candidates.
+
+    Heap entries are (cost, edge number, rank of each child's derivation): ties go to the preferred action.
+    """
+
+    spec: Spec
+    edges: list[_Edge]
+    heap: list[tuple[float, int, tuple[int, ...]]]
+    found: list[tuple[float, Node]] = field(default_factory=list)
+    plans: set[Plan] = field(default_factory=set)
+    pushed: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+
+
+class KBest:
+    """Iterates over the schedules of `spec` by rising cost; the first is the optimum that `Search.solve` returns in cost.
+
+    Raises what `Search.solve` raises.
+    """
+
+    def __init__(self, spec: Spec, target: Target):
+        self.spec = spec.canonical()
+        self.target = target
+        # Without a memo: it may hold only those cells that optimal schedules reach.
+        self._search = Search(target)
+        self._search.solve(self.spec)  # refuses what cannot be searched, and solves the tables
+        self._planner = Planner(target)
+        self._states: dict[_Point, _State] = {}
+        dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))
+        self._tables = self._search.tables_of(dims, limits_of(self.spec, target))
+        left = limits_of(self.spec, target)
+        self._root = self._point(key_of(self.spec, target), dims, left)
+
+    def __iter__(self) -> Iterator[Solution]:
+        rank = 0
+        while (one := self._derivation(self._root, rank)) is not None:
+            cost, node = one
+            yield Solution(self.spec, node, int(cost), "search", 0.0)
+            rank += 1
+
+    # ------------------------------------------------------------ the hypergraph
+
+    @staticmethod
+    def _point(key: TableKey, dims: dict[str, int], left: dict[str, int]) -> _Point:
+        """A point; limits that cannot matter any more do not tell points apart."""
+        return _Point(key, tuple(dims[d] for d in DIMS), tuple(left[m] if matters(key, m) else 0 for m in LIMITS))
+
+    def _edges(self, point: _Point) -> Iterator[_Edge]:
+        dims = dict(zip(DIMS, point.sizes, strict=True))
+        left = dict(zip(LIMITS, point.left, strict=True))
+        for action in explore(point.key, dims, self.target):
+            if not holds(action.conditions(point.key, dims, left, self.target)):
+                continue
+            after = remaining(action, point.key, dims, left, self.target)
+            below = [
+                (int(c.count), self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after))
+                for c in action.children(point.key, dims)
+                if c.count
+            ]
+            yield _Edge(action, int(action.cost(point.key, dims, self.target)), tuple(below))
+
+    def _least(self, point: _Point) -> float:
+        """The optimal cost at a point, without deriving a tree."""
+        dims = dict(zip(DIMS, point.sizes, strict=True))
+        left = dict(zip(LIMITS, point.left, strict=True))
+        return self._search.value(self._tables, point.key, dims, left)
+
+    def _state(self, point: _Point) -> _State:
+        state = self._states.get(point)
+        if state is None:
+            edges = list(self._edges(point))
+            heap = []
+            for number, edge in enumerate(edges):
+                cost = edge.own + sum(count * self._least(child) for count, child in edge.children)
+                if cost < INFINITE:
+                    heap.append((cost, number, (0,) * len(edge.children)))
+            heapq.heapify(heap)
+            dims = dict(zip(DIMS, point.sizes, strict=True))
+            keep = {
+                m: v
+                for m, v in zip(LIMITS, point.left, strict=True)
+                if v != self.target.limits[m] and matters(point.key, m)
+            }
+            state = self._states[point] = _State(spec_of(point.key, dims, keep), edges, heap)
+        return state
+
+    # ------------------------------------------------------------ derivations
+
+    def _derivation(self, point: _Point, rank: int) -> tuple[float, Node] | None:
+        """The derivation number `rank` of a point by cost, or None where there are not that many."""
+        state = self._state(point)
+        while len(state.found) <= rank and state.heap:
+            cost, number, ranks = heapq.heappop(state.heap)
+            edge = state.edges[number]
+            self._push_next(state, number, ranks)
+            bodies = [self._known(child, r)[1] for (_, child), r in zip(edge.children, ranks, strict=True)]
+            node = edge.action.node(bodies)
+            plan = self._planner.plan(state.spec, node)
+            if plan not in state.plans:
+                state.plans.add(plan)
+                state.found.append((cost, node))
+        return state.found[rank] if len(state.found) > rank else None
+
+    def _known(self, point: _Point, rank: int) -> tuple[float, Node]:
+        """A derivation that exists: its combination was pushed."""
+        found = self._derivation(point, rank)
+        assert found is not None
+        return found
+
+    def _push_next(self, state: _State, number: int, ranks: tuple[int, ...]) -> None:
+        """The neighbours of a combination: one child's next derivation instead of its last."""
+        edge = state.edges[number]
+        for i in range(len(ranks)):
+            after = (*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])
+            if (number, after) in state.pushed or self._derivation(edge.children[i][1], after[i]) is None:
+                continue
+            state.pushed.add((number, after))
+            cost = edge.own + sum(
+                count * self._known(child, r)[0] for (count, child), r in zip(edge.children, after, strict=True)
+            )
+            heapq.heappush(state.heap, (cost, number, after))
