@@ -26,6 +26,7 @@ class MorelloSearch(Pass):
     target: str = option("host", help="the machine to optimise for: host, avx2, avx512")
     memo: str = option("", help="the memo file, or off (default: MORELLO_MEMO, else the user's file)")
     force: bool = option(False, help="replace schedules that are there")
+    timing: bool = option(False, help="write the seconds that each took, as the attribute search_s")
 
     def run(self, op: Any) -> None:
         from morello_mlir.search.solve import search_for
@@ -48,7 +49,15 @@ class MorelloSearch(Pass):
         except (SpecError, ScheduleError) as error:
             self.fail(op.operation, str(error))
         op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
+        if self.timing:
+            _write_seconds(op, solution.seconds)
         remark(
             op.operation,
             f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({solution.source}, {solution.seconds:.3f} s)",
         )
+
+
+def _write_seconds(op: SpecOp, seconds: float) -> None:
+    from mlir import ir
+
+    op.operation.attributes["search_s"] = ir.FloatAttr.get(ir.F64Type.get(op.operation.context), seconds)

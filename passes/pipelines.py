@@ -104,7 +104,8 @@ def stages(
     *, target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True, embedded: bool = True
 ) -> dict[str, str]:
     """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
-    given = {"target": target, "memo": memo, "threads": threads}
+    # Times differ from run to run: the text of a module says them only to who asked.
+    given = {"target": target, "memo": memo, "threads": threads, "timing": "true" if embedded else ""}
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     return {
         "lift": ",".join(text for text in (group, morello_bufferize(), lift) if text),

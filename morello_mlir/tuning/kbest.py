@@ -60,7 +60,7 @@ class _State:
 
 
 class KBest:
-    """Iterates over the schedules of `spec` by rising cost; the first is the optimum that `Search.solve` returns in cost.
+    """Iterates over the schedules of `spec` by rising cost; the first costs what the optimum of `Search.solve` does.
 
     Raises what `Search.solve` raises.
     """

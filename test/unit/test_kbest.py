@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 
 import pytest
@@ -26,7 +26,7 @@ def every_plan(spec, target):
     """The least cost of every distinct program of `spec`, ascending, by plain recursion over Specs."""
     planner = Planner(target)
 
-    @lru_cache(maxsize=None)
+    @cache
     def programs(goal):
         key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims, strict=True))
         found = {}
