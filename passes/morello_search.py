@@ -60,4 +60,6 @@ class MorelloSearch(Pass):
 def _write_seconds(op: SpecOp, seconds: float) -> None:
     from mlir import ir
 
-    op.operation.attributes["search_s"] = ir.FloatAttr.get(ir.F64Type.get(op.operation.context), seconds)
+    operation = op.operation
+    kind = ir.F64Type.get(operation.context)
+    operation.attributes["search_s"] = ir.FloatAttr.get(kind, seconds, loc=operation.location)

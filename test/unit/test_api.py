@@ -535,3 +535,14 @@ def test_programs_that_print(capfd):
     module = compiled(text)
     module()
     assert "( 1, 2 )" in capfd.readouterr().out
+
+
+def test_search_times_are_reported():
+    text = """
+    func.func @mm(%a: tensor<5x6xf32>, %b: tensor<6x7xf32>, %c: tensor<5x7xf32>) -> tensor<5x7xf32> {
+      %r = linalg.matmul ins(%a, %b : tensor<5x6xf32>, tensor<6x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+      return %r : tensor<5x7xf32>
+    }
+    """
+    (spec,) = morello_mlir.compile(text).specs
+    assert spec["search_s"] >= 0 and spec["cost"] > 0 and "kernel" in spec["schedule"]
