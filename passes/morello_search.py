@@ -26,7 +26,7 @@ class MorelloSearch(Pass):
     target: str = option("host", help="the machine to optimise for: host, avx2, avx512")
     memo: str = option("", help="the memo file, or off (default: MORELLO_MEMO, else the user's file)")
     force: bool = option(False, help="replace schedules that are there")
-    timing: bool = option(False, help="write the seconds that each took, as the attribute search_s")
+    timing: bool = option(False, help="write the seconds that each took, as the attribute morello.search_s")
 
     def run(self, op: Any) -> None:
         from morello_mlir.search.solve import search_for
@@ -62,4 +62,4 @@ def _write_seconds(op: SpecOp, seconds: float) -> None:
 
     operation = op.operation
     kind = ir.F64Type.get(operation.context)
-    operation.attributes["search_s"] = ir.FloatAttr.get(kind, seconds, loc=operation.location)
+    operation.attributes["morello.search_s"] = ir.FloatAttr.get(kind, seconds, loc=operation.location)

@@ -82,4 +82,4 @@ def _seconds(op: Any) -> float | None:
     """How long the search took, where it says so."""
     import mlir.ir as ir
 
-    return ir.FloatAttr(op.attributes["search_s"]).value if "search_s" in op.attributes else None
+    return ir.FloatAttr(op.attributes["morello.search_s"]).value if "morello.search_s" in op.attributes else None
