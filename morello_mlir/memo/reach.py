@@ -7,7 +7,7 @@ goals share almost all of their sub-goals.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,9 +70,9 @@ class Reach:
         walk = _Walk(tables, self.states)
         walk.run((root.key, size, self.target.limits) for size in root.sizes)
 
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.states.values()))
+    def tabled(self) -> Iterator[tuple[TableKey, dict[Point, Action]]]:
+        """The states that a memo keeps: where the output is in registers only kernels are left to be priced."""
+        return ((key, states) for key, states in self.states.items() if "VRF" not in key.memories)
 
 
 class _Walk:

@@ -62,8 +62,9 @@ class Record:
     @property
     def shape(self) -> str:
         """What tells the records of one key apart."""
-        kind = ("off" if self.is_off_scale else "scale") if self.complete else "reached"
-        return kind + " " + "x".join(str(axis[-1]) for axis in self.sizes)
+        if not self.complete:
+            return "reached"
+        return ("off " if self.is_off_scale else "scale ") + "x".join(str(axis[-1]) for axis in self.sizes)
 
     def point(
         self, dims: Mapping[str, int], limit: int, classes: Mapping[str, int] | None = None

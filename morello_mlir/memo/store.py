@@ -380,6 +380,18 @@ def _salvage(connection: sqlite3.Connection) -> tuple[list[tuple[object, ...]], 
     return out[0], out[1]
 
 
+def vacuum(path: Path, *, alone: bool = False) -> None:
+    """Gives unused pages back. alone: without the runs and without a write-ahead log, for a file that is only read."""
+    connection = _connection(f"file:{quote(str(path))}")
+    try:
+        if alone:
+            connection.execute("DELETE FROM runs")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+
+
 def move_aside(path: Path) -> None:
     """Renames a damaged file and what goes with it to `NAME.damaged`, unless another process has just done so."""
     import fcntl

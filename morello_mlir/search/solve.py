@@ -94,11 +94,11 @@ class Search:
 
     def _remembered(self, spec: Spec) -> tuple[Node, int, str] | None:
         """The optimum of `spec` as the memo has it."""
-        return self.memo.find(*self._point(spec)) if self.memo else None
+        return self.memo.find(*self.point(spec)) if self.memo else None
 
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
-        key, dims, left = self._point(spec.canonical())
+        key, dims, left = self.point(spec.canonical())
         return self.value(self.tables_of(dims, limits_of(spec, self.target)), key, dims, left)
 
     def _check_goal(self, spec: Spec) -> None:
@@ -110,7 +110,8 @@ class Search:
         if not spec.serial:
             raise SpecError(f"only serial Specs are searched: {spec}")
 
-    def _point(self, spec: Spec) -> tuple[TableKey, dict[str, int], dict[str, int]]:
+    def point(self, spec: Spec) -> tuple[TableKey, dict[str, int], dict[str, int]]:
+        """The table key of `spec`, its sizes, and what it may take of each memory."""
         dims = dict(zip(spec.info.dims, spec.dims, strict=True))
         return key_of(spec, self.target), dims, limits_of(spec, self.target)
 
@@ -148,7 +149,7 @@ class Search:
 
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
-        key, dims, left = self._point(spec)
+        key, dims, left = self.point(spec)
         tables = self.tables_of(dims, left)
         cost = self.value(tables, key, dims, left)
         if cost >= INFINITE:
@@ -210,7 +211,7 @@ class Search:
             if (s, n) not in memo:
                 action = action_of(n, s)
                 check(action, s, self.target)
-                key, dims, _ = self._point(s)
+                key, dims, _ = self.point(s)
                 total = int(action.cost(key, dims, self.target))
                 for (count, child), body in zip(child_specs(s, n, self.target), children(n), strict=True):
                     total += count * visit(child, body)

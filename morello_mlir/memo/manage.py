@@ -1,0 +1,244 @@
+"""What `morello memo` does: figures, comparison with a fresh search, merging, subsets, recompression."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..actions import TableKey
+from ..errors import MorelloError
+from ..search.solve import Search
+from ..spec import Spec
+from ..targets import TARGETS, Target
+from .boxes import compress
+from .coordinates import coordinate, parse_key, size_coordinate, spec_at
+from .memo import Memo
+from .precompute import joined_with
+from .record import PLAIN_BYTES, DamagedRecord, Record, decode
+from .store import Row, Store
+from .version import space_of
+
+
+def current_spaces() -> dict[str, Target]:
+    """The spaces of the targets of this installation."""
+    return {space_of(t): t for t in TARGETS.values()}
+
+
+# ---------------------------------------------------------------- figures
+
+
+def figures(rows: Iterable[Row], file_bytes: int | None = None) -> dict[str, Any]:
+    """specs_covered, boxes, bytes, bytes_one_record_each and ratio of some records; bytes are the file's, if given."""
+    specs = boxes = size = records = 0
+    for row in rows:
+        records += 1
+        specs += row.specs
+        boxes += row.boxes
+        size += len(row.data)
+    size = size if file_bytes is None else file_bytes
+    plain = specs * PLAIN_BYTES
+    return {
+        "records": records,
+        "specs_covered": specs,
+        "boxes": boxes,
+        "bytes": size,
+        "bytes_one_record_each": plain,
+        "ratio": plain / size if size else 0.0,
+    }
+
+
+def statistics(store: Store) -> dict[str, Any]:
+    """What is in a memo: in all, per space and per table; and where the answers of the last runs came from."""
+    rows = list(store.rows())
+    file_bytes = store.path.stat().st_size if store.path and store.path.is_file() else 0
+    current = current_spaces()
+    spaces = []
+    for space in sorted({r.space for r in rows}):
+        own = [r for r in rows if r.space == space]
+        spaces.append({"space": space, "target": own[0].target, "current": space in current, **figures(own)})
+    tables = [{"space": r.space, "target": r.target, "table": r.key, "shape": r.shape, **figures([r])} for r in rows]
+    runs = store.runs()
+    return {
+        "path": str(store.path),
+        "all": figures(rows, file_bytes),
+        "spaces": spaces,
+        "tables": tables,
+        "runs": runs,
+        "hit_rate": hit_rate(runs),
+    }
+
+
+def hit_rate(runs: Iterable[dict[str, float]]) -> float | None:
+    """The share of goals that needed no search; None where there were none."""
+    found = searched = 0.0
+    for run in runs:
+        found += run["memory"] + run["memo"] + run["shipped"]
+        searched += run["search"]
+    return found / (found + searched) if found + searched else None
+
+
+# ---------------------------------------------------------------- verification
+
+
+@dataclass
+class Verdict:
+    """records: read; damaged: dropped; compared: Specs searched anew; wrong: those with another cost."""
+
+    records: int = 0
+    damaged: int = 0
+    compared: int = 0
+    wrong: list[str] | None = None
+
+
+def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> Verdict:
+    """Reads every record, and compares `sample` Specs of those for this installation's targets with a fresh search.
+
+    largest: of the product of the sizes of a Spec that is searched.
+    """
+    verdict = Verdict(wrong=[])
+    found: list[tuple[Target, TableKey, Record]] = []
+    current = current_spaces()
+    before = store.dropped
+    for row in store.rows():
+        try:
+            record = decode(row.key, row.data)
+        except DamagedRecord as error:
+            store.drop(row.space, row.key, row.shape, str(error))
+            continue
+        verdict.records += 1
+        if row.space in current and len(record.boxes):
+            found.append((current[row.space], parse_key(row.key), record))
+    verdict.damaged = store.dropped - before
+    for target, spec in _sample(found, sample, random.Random(seed), largest):
+        verdict.compared += 1
+        if not same_as_search(store, target, spec):
+            assert verdict.wrong is not None
+            verdict.wrong.append(f"{target.name}: {spec}")
+    return verdict
+
+
+def _sample(
+    found: list[tuple[Target, TableKey, Record]], count: int, rng: random.Random, largest: int
+) -> Iterator[tuple[Target, Spec]]:
+    """Specs that records answer, at random; not those that are too large to be searched for a check."""
+    for _ in range(50 * count if found else 0):
+        if count <= 0:
+            return
+        target, key, record = rng.choice(found)
+        box = rng.randrange(len(record.boxes))
+        cell = [rng.randint(int(a), int(b)) for a, b in zip(record.boxes.lo[box], record.boxes.hi[box], strict=True)]
+        m, k, n = (axis[i] for axis, i in zip(record.sizes, cell, strict=False))
+        spec = spec_at(key, (*(size_coordinate(s) for s in (m, k, n)), cell[3]), target)  # type: ignore[arg-type]
+        at = coordinate(spec, target)
+        if at is not None and at[0] == key and m * k * n <= largest:
+            count -= 1
+            yield target, spec
+
+
+def same_as_search(store: Store, target: Target, spec: Spec) -> bool:
+    """True where the schedule that `store` has for `spec` is as cheap as what a search without a memo finds.
+
+    A state that leads nowhere (a record below it is missing) is no error: it is searched when it is asked for.
+    """
+    search = Search(target)
+    found = Memo(target, store).find(*search.point(spec))
+    if found is None:
+        return True
+    node, cost, _ = found
+    return cost == search.cost(spec) == search.price(spec, node)
+
+
+# ---------------------------------------------------------------- merging
+
+
+@dataclass
+class Merged:
+    """Records added to a memo, those that were there already, those that contradict what is there, and damaged ones."""
+
+    added: int = 0
+    known: int = 0
+    conflicts: int = 0
+    damaged: int = 0
+
+
+def merge(into: Store, source: Store, wanted: Callable[[Row], bool] = lambda row: True) -> Merged:
+    """Adds the records of `source` to `into`.
+
+    Spaces never mix: a record is for one fingerprint, cost model and table. Answers are a function of these, so that
+    two records of one table and shape are equal; where they are not, one of the machines is wrong, and the one that is
+    there is kept. What optima reach is united.
+    """
+    out = Merged()
+    for row in source.rows():
+        if not wanted(row):
+            continue
+        try:
+            record = decode(row.key, row.data)
+        except DamagedRecord:
+            out.damaged += 1
+            continue
+        known = {r.shape: r for r in into.get(row.space, row.key)}
+        if record.shape in known and record.complete:
+            same = _same_policy(known[record.shape], record)
+            out.known += same
+            out.conflicts += not same
+            continue
+        if not record.complete:
+            record = _united(row, record, known)
+        into.put(row.space, row.target, [record])
+        out.added += 1
+    return out
+
+
+def _same_policy(a: Record, b: Record) -> bool:
+    def labels(r: Record) -> np.ndarray:
+        return np.array([*r.actions, ""], object)[r.boxes.actions()]
+
+    return a.sizes == b.sizes and a.limits == b.limits and bool((labels(a) == labels(b)).all())
+
+
+def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
+    target = current_spaces().get(row.space)
+    if target is None or record.shape not in known:
+        return record
+    try:
+        return joined_with(record, known.values(), target)
+    except MorelloError:
+        return record
+
+
+def pack(store: Store) -> tuple[int, int]:
+    """Compresses every record again, trying all orders of the axes. Returns the boxes before and after."""
+    before = after = 0
+    for row in list(store.rows()):
+        try:
+            record = decode(row.key, row.data)
+        except DamagedRecord as error:
+            store.drop(row.space, row.key, row.shape, str(error))
+            continue
+        before += len(record.boxes)
+        if record.boxes.cost is None:
+            boxes = compress(record.boxes.actions())
+            if len(boxes) < len(record.boxes):
+                record = replace(record, boxes=boxes)
+                store.put(row.space, row.target, [record])
+        after += len(record.boxes)
+    return before, after
+
+
+__all__ = [
+    "Merged",
+    "Verdict",
+    "current_spaces",
+    "figures",
+    "hit_rate",
+    "merge",
+    "pack",
+    "same_as_search",
+    "statistics",
+    "verify",
+]

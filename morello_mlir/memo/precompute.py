@@ -1,0 +1,193 @@
+"""Filling a memo for families of goals, in parallel processes or on a Dask cluster.
+
+The work is cut into tasks whose tables overlap (`Family.tasks`). What a finished task found is written at once and as a
+whole; what the file answers already is not done again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import InputError
+from ..search.tables import Tables
+from ..targets import Target, get_target
+from .coordinates import key_text, memo_key, parse_key
+from .families import Family, Root
+from .memo import Layer
+from .reach import Point, Reach, SharedTables
+from .record import Record, action_from, decode, encode
+from .store import Store, vacuum
+from .table import points_of, reached_record, records_of
+
+#: What one process takes at least, for the tables of one root and their policies.
+PROCESS_BYTES = 700 << 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """Roots to be solved by one worker. tables: keep whole tables, not only what the optima of the goals reach."""
+
+    target: str
+    roots: tuple[Root, ...]
+    tables: bool
+    shared_bytes: int
+
+    @property
+    def goals(self) -> int:
+        return sum(len(r.sizes) for r in self.roots)
+
+
+class Pool(Protocol):
+    """What runs tasks: the executors of concurrent.futures, and a Dask client."""
+
+    def submit(self, fn: Callable[[Task], Any], task: Task, /) -> Any: ...
+
+
+def tasks_of(families: Iterable[Family], target: Target, store: Store, tables: bool, shared_bytes: int) -> list[Task]:
+    """The tasks that `store` does not answer yet, the largest first."""
+    layer = Layer(store, "memo", target)
+    out = []
+    for family in families:
+        for roots in family.tasks(target):
+            todo = tuple(r for r in roots if not _is_answered(layer, r, tables))
+            if todo:
+                out.append(Task(target.name, todo, tables, shared_bytes))
+    return sorted(out, key=lambda t: -t.goals)
+
+
+def _is_answered(layer: Layer, root: Root, tables: bool) -> bool:
+    """A root is written last, after all that it leads to."""
+    axis = root.key.limit_axis()
+    top = layer.target.limits[axis] // layer.target.cache(axis).step if axis else 0
+    for record in layer.records(root.key):
+        points = [record.point(dict(zip("mkn", size, strict=True)), top) for size in root.sizes]
+        if all(p is not None and record.boxes.find(p) >= 0 for p in points) and (record.complete or not tables):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------- in the worker
+
+
+def work(task: Task) -> list[tuple[str, bytes]]:
+    """Solves `task`; returns records as (key, bytes). Runs in a worker process, perhaps on another machine."""
+    target = get_target(task.target)
+    shared = SharedTables(task.shared_bytes)
+    if task.tables:
+        return list(_whole_tables(task, target, shared))
+    reach = Reach(target)
+    for root in task.roots:
+        reach.add(root, shared)
+    records = (reached_record(key, states, target) for key, states in reach.tabled())
+    return [(r.key, encode(r)) for r in records]
+
+
+def _whole_tables(task: Task, target: Target, shared: SharedTables) -> Iterator[tuple[str, bytes]]:
+    """Every table of every root, each once, those that others need first."""
+    done: set[str] = set()
+    for root in task.roots:
+        tables = Tables(root.largest, target.limits, target, source=shared)
+        tables.table(root.key)
+        for key in list(tables.tables):
+            name = key_text(memo_key(key, target)) + str(tables.shape(key))
+            if "VRF" not in key.memories and name not in done:
+                done.add(name)
+                for record in records_of(tables, key):
+                    yield record.key, encode(record)
+
+
+# ---------------------------------------------------------------- in the parent
+
+
+def keep(store: Store, target: Target, results: Iterable[tuple[str, bytes]]) -> int:
+    """Writes the records of a task, all or none; what was reached is added to what had been. Returns how many."""
+    layer = Layer(store, "memo", target)
+    records = [decode(key, data) for key, data in results]
+    joined = [r if r.complete else joined_with(r, layer.records(parse_key(r.key)), target) for r in records]
+    store.put(layer.space, target.name, joined)
+    return len(joined)
+
+
+def joined_with(record: Record, known: Iterable[Record], target: Target) -> Record:
+    """`record`, with what incomplete records of the same key know besides."""
+    key = parse_key(record.key)
+    states: dict[Point, Any] = {}
+    for one in (*(r for r in known if not r.complete), record):
+        actions = [action_from(label, key) for label in one.actions]
+        for point, number in points_of(one):
+            m, k, n = (axis[i] for axis, i in zip(one.sizes, point[:3], strict=True))
+            states[m, k, n, point[3]] = actions[number]
+    return reached_record(key, states, target)
+
+
+def run(
+    tasks: list[Task], pool: Pool, store: Store, target: Target, done: Callable[[Task, int], None] = lambda t, n: None
+) -> None:
+    """Runs `tasks` on `pool`, writing each as it is finished; `done(task, records)` is called after each."""
+    waiting: dict[Future[Any], Task] = {pool.submit(work, task): task for task in tasks}
+    for future in _as_completed(pool, list(waiting)):
+        done(waiting[future], keep(store, target, future.result()))
+
+
+def _as_completed(pool: Pool, futures: list[Any]) -> Iterator[Any]:
+    if not isinstance(pool, ProcessPoolExecutor):
+        from distributed import as_completed
+
+        yield from as_completed(futures)
+        return
+    left = set(futures)
+    while left:
+        finished, left = wait(left, return_when=FIRST_COMPLETED)
+        yield from finished
+
+
+@contextmanager
+def open_pool(jobs: int, dask: str | None = None) -> Iterator[Pool]:
+    """`jobs` processes, or the Dask cluster with its scheduler at `dask`. Raises InputError where nothing answers."""
+    if dask is None:
+        # Spawned: a fork would copy the threads of the progress bar and of numba in whatever state they are.
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_be_polite) as pool:
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("--dask needs the 'dask' extra: pip install morello-mlir[dask]") from None
+    try:
+        client = Client(dask, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at '{dask}': {error}") from error
+    with client:
+        yield client
+
+
+def _be_polite() -> None:
+    """Workers give way to whoever uses the machine."""
+    os.nice(10)
+
+
+def share_memory(cap: int, jobs: int) -> tuple[int, int]:
+    """How many processes fit `cap` bytes, and what each may keep of shared tables."""
+    count = max(1, min(jobs, cap // PROCESS_BYTES))
+    return count, max(64 << 20, cap // count - PROCESS_BYTES)
+
+
+def compact(path: Path) -> None:
+    """Has a finished file stand by itself, without a write-ahead log, as small as it gets."""
+    vacuum(path, alone=True)
+
+
+def of_dtypes(family: Family, dtypes: Iterable[str]) -> list[Family]:
+    """`family` for each dtype."""
+    return [replace(family, dtype=dtype) for dtype in dtypes]

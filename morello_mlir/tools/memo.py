@@ -1,0 +1,234 @@
+"""`morello memo`: what is in a memo, whether it is right, and moving it about."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..targets import TARGETS
+
+if TYPE_CHECKING:
+    from ..memo.store import Row, Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def add(name: str, help: str) -> argparse.ArgumentParser:
+        sub = actions.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+        sub.add_argument("--memo", metavar="FILE", help="the memo (default: MORELLO_MEMO, else the user's file)")
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        return sub
+
+    stats = add("stats", "print what is in a memo, and the hit rate of the last runs")
+    stats.add_argument("--tables", action="store_true", help="also one line a table")
+    stats.add_argument("--plot", type=Path, metavar="FILE", help="draw Specs and boxes per table (svg, or png)")
+    stats.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
+    verify = add("verify", "read every record and compare a sample with a fresh search")
+    verify.add_argument("--sample", type=int, default=10, metavar="N", help="Specs to search anew (default: 10)")
+    verify.add_argument("--seed", type=int, default=0, metavar="N", help="choose another sample")
+    verify.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
+    merge = add("merge", "add the records of other memos")
+    merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    export = add("export", "write a part of a memo to a new file")
+    export.add_argument("file", type=Path, metavar="FILE")
+    export.add_argument("--target", metavar="NAME", help="only records for this target")
+    export.add_argument("--match", default="", metavar="TEXT", help="only tables whose key contains this")
+    export.add_argument("--max-boxes", type=int, default=None, metavar="N", help="only tables with so many boxes")
+    bring = add("import", "add what another memo has for the targets of this installation as they are now")
+    bring.add_argument("file", type=Path, metavar="FILE")
+    add("pack", "compress every record again, trying all orders of the axes")
+
+
+def run(options: argparse.Namespace) -> int:
+    handlers = {
+        "stats": _stats,
+        "verify": _verify,
+        "merge": _merge,
+        "export": _export,
+        "import": _import,
+        "pack": _pack,
+    }
+    return handlers[options.action](options)
+
+
+def _store(options: argparse.Namespace, *, writable: bool) -> Store:
+    """The memo that the options name. Raises InputError where there is none."""
+    from ..memo.locate import shipped_path, user_path
+    from ..memo.store import Store
+
+    if getattr(options, "shipped", None):
+        path: Path | None = shipped_path(TARGETS[options.shipped])
+        writable = False
+    else:
+        path = user_path(options.memo)
+    if path is None:
+        raise InputError("the memo is off: name a file with --memo")
+    if not path.is_file():
+        if options.action in ("merge", "import"):
+            return Store(path)
+        raise InputError(f"there is no memo at {path}")
+    return Store(path, writable=writable)
+
+
+def _other(path: Path) -> Store:
+    from ..memo.store import Store
+
+    if not path.is_file():
+        raise InputError(f"there is no memo at {path}")
+    return Store(path, writable=False)
+
+
+def _print(options: argparse.Namespace, result: dict[str, Any], *lines: str) -> None:
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines))
+
+
+# ---------------------------------------------------------------- actions
+
+
+def _stats(options: argparse.Namespace) -> int:
+    from ..memo.manage import statistics
+
+    report = statistics(_store(options, writable=False))
+    if not options.shipped:
+        report["shipped"] = [_shipped(name) for name in TARGETS]
+    if options.plot:
+        from ..memo.plot import plot
+
+        plot(report, options.plot)
+    _print(options, report, *_stats_lines(report, options.tables))
+    return 0
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    """What the package ships for a target, and whether it is for the target as it is now."""
+    from ..memo.locate import shipped_path
+    from ..memo.manage import statistics
+    from ..memo.store import Store
+
+    path = shipped_path(TARGETS[name])
+    if not path.is_file():
+        return {"target": name, "path": str(path), "current": False, "state": "missing"}
+    found = statistics(Store(path, writable=False))
+    current = bool(found["spaces"]) and all(s["current"] for s in found["spaces"])
+    return {
+        "target": name,
+        "path": str(path),
+        "current": current,
+        "state": "current" if current else "stale: it is ignored (morello precompute --ship rebuilds it)",
+        **found["all"],
+    }
+
+
+def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
+    head = f"{'':40} {'records':>8} {'Specs':>10} {'boxes':>10} {'bytes':>12} {'one each':>10} {'ratio':>9}"
+
+    def line(name: str, f: dict[str, Any]) -> str:
+        return (
+            f"{name[:40]:40} {f['records']:8} {f['specs_covered']:10.3g} {f['boxes']:10} {f['bytes']:12} "
+            f"{f['bytes_one_record_each']:10.3g} {f['ratio']:9.3g}"
+        )
+
+    out = [f"memo {report['path']}", head, line("all (bytes of the file)", report["all"])]
+    for space in report["spaces"]:
+        out.append(line(f"{space['target']} {space['space']}" + ("" if space["current"] else " (stale)"), space))
+    if tables:
+        out += [line(f"{t['table']}"[-40:], t) for t in report["tables"]]
+    rate = report["hit_rate"]
+    runs = len(report["runs"])
+    out.append(f"hit rate of the last {runs} runs: " + ("none yet" if rate is None else f"{rate:.1%}"))
+    out += [f"shipped for {s['target']}: {s['state']}" for s in report.get("shipped", [])]
+    return out
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from ..memo.manage import verify
+
+    verdict = verify(_store(options, writable=not options.shipped), options.sample, options.seed)
+    wrong = verdict.wrong or []
+    result = {
+        "records": verdict.records,
+        "damaged": verdict.damaged,
+        "compared": verdict.compared,
+        "wrong": wrong,
+    }
+    _print(
+        options,
+        result,
+        f"{verdict.records} records read, {verdict.damaged} damaged and dropped",
+        f"{verdict.compared} Specs compared with a fresh search, {len(wrong)} wrong",
+        *(f"wrong: {spec}" for spec in wrong),
+    )
+    return 1 if wrong or verdict.damaged else 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from ..memo.manage import merge
+
+    store = _store(options, writable=True)
+    results = {str(path): vars(merge(store, _other(path))) for path in options.files}
+    return _merged(options, results)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from ..memo.manage import current_spaces, merge
+
+    spaces = current_spaces()
+    found = merge(_store(options, writable=True), _other(options.file), lambda row: row.space in spaces)
+    return _merged(options, {str(options.file): vars(found)})
+
+
+def _merged(options: argparse.Namespace, results: dict[str, dict[str, int]]) -> int:
+    lines = [
+        f"{name}: {r['added']} records added, {r['known']} known, {r['conflicts']} in conflict (kept what was there), "
+        f"{r['damaged']} damaged"
+        for name, r in results.items()
+    ]
+    _print(options, results, *lines)
+    return 1 if any(r["conflicts"] for r in results.values()) else 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from ..memo.manage import merge
+    from ..memo.precompute import compact
+    from ..memo.store import Store
+
+    source = _store(options, writable=False)
+    if options.file.exists():
+        raise InputError(f"{options.file} exists already: name a new file (morello memo merge adds to one)")
+
+    def wanted(row: Row) -> bool:
+        return (
+            (options.target is None or row.target == options.target)
+            and options.match in row.key
+            and (options.max_boxes is None or row.boxes <= options.max_boxes)
+        )
+
+    target = Store(options.file)
+    found = merge(target, source, wanted)
+    if not target.writable or not options.file.is_file():
+        print(f"nothing was written to {options.file}", file=sys.stderr)
+        return 1
+    target.close()
+    compact(options.file)
+    return _merged(options, {str(options.file): vars(found)})
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from ..memo.manage import pack
+    from ..memo.store import vacuum
+
+    store = _store(options, writable=True)
+    assert store.path is not None
+    size = store.path.stat().st_size
+    before, after = pack(store)
+    store.close()
+    vacuum(store.path)
+    now = store.path.stat().st_size
+    result = {"boxes_before": before, "boxes": after, "bytes_before": size, "bytes": now}
+    _print(options, result, f"{before} boxes became {after}, {size} bytes became {now}")
+    return 0
