@@ -1,0 +1,39 @@
+"""What the memo's tests share: tiny solved tables and stores."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from small_target import SMALL
+
+from morello_mlir.actions import key_of
+from morello_mlir.memo.memo import Memo
+from morello_mlir.memo.record import Record
+from morello_mlir.memo.store import Store
+from morello_mlir.memo.table import records_of
+from morello_mlir.search.solve import Search
+from morello_mlir.search.tables import Tables
+from morello_mlir.spec import matmul_spec
+
+
+@lru_cache(maxsize=8)
+def solved(m: int, k: int, n: int) -> Tables:
+    """All tables of one tiny goal on the small machine."""
+    tables = Tables({"m": m, "k": k, "n": n}, SMALL.limits, SMALL)
+    tables.table(key_of(matmul_spec(m, k, n, accumulate=True), SMALL))
+    return tables
+
+
+@lru_cache(maxsize=8)
+def records(m: int, k: int, n: int) -> list[Record]:
+    """The records of these tables."""
+    tables = solved(m, k, n)
+    return [r for key in list(tables.tables) if "VRF" not in key.memories for r in records_of(tables, key)]
+
+
+def search_with(path: Path | None, shipped: Path | None = None) -> Search:
+    """A fresh search, as another process would have it."""
+    user = Store(path) if path else None
+    other = Store(shipped, writable=False) if shipped else None
+    return Search(SMALL, Memo(SMALL, user, other))

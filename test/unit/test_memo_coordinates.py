@@ -1,0 +1,131 @@
+"""Specs and integer coordinates: a bijection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_target import SMALL
+
+from morello_mlir.actions import OperandState, TableKey, key_of, scale
+from morello_mlir.errors import SpecError
+from morello_mlir.memo.coordinates import (
+    coordinate,
+    free_limits,
+    key_hash,
+    key_text,
+    memo_key,
+    on_scale,
+    parse_key,
+    size_at,
+    size_coordinate,
+    spec_at,
+)
+from morello_mlir.search.solve import Search
+from morello_mlir.spec import Layout, Spec, TensorSpec, matmul_spec
+from morello_mlir.targets import TARGETS
+
+AVX2 = TARGETS["avx2"]
+LAYOUTS = st.sampled_from([Layout.row_major(3), Layout.col_major(3), Layout.packed(3, 1, 4), Layout.packed(3, 2, 16)])
+STATES = st.builds(
+    OperandState,
+    st.sampled_from(["GL", "L2", "L1"]),
+    LAYOUTS,
+    st.none() | st.integers(0, 17).map(lambda x: 1 << x),
+    st.booleans(),
+)
+KEYS = st.builds(
+    TableKey,
+    st.just("MatmulAccum"),
+    st.sampled_from(["f32", "f64"]),
+    st.tuples(STATES, STATES, STATES),
+    st.just(True),
+    st.booleans(),
+)
+
+
+@given(st.integers(1, 1 << 40))
+def test_sizes_have_coordinates_and_back(size):
+    assert size_at(size_coordinate(size)) == size
+    assert on_scale(size) == (size_coordinate(size) >= 0)
+
+
+@given(st.integers(-1000, 100))
+def test_coordinates_have_sizes_and_back(at):
+    if at >= 0 or not on_scale(-at):
+        assert size_coordinate(size_at(at)) == at
+
+
+def test_the_scale_is_numbered_in_order():
+    assert [size_coordinate(s) for s in scale(5000)] == list(range(len(scale(5000))))
+    with pytest.raises(ValueError, match="not positive"):
+        size_coordinate(0)
+
+
+@given(KEYS)
+def test_keys_read_back(key):
+    assert parse_key(key_text(key)) == key
+    assert memo_key(memo_key(key, AVX2), AVX2) == memo_key(key, AVX2)
+    assert len(key_hash(key)) == 16
+
+
+@pytest.mark.parametrize("text", ["", "Matmul", "MatmulAccum; f32; GL row_major; serial", "Add; f32; GL row_major"])
+def test_what_is_no_key_is_refused(text):
+    with pytest.raises(SpecError, match="not a table key"):
+        parse_key(text)
+
+
+def _operand(memory, stride, layout=None):
+    return TensorSpec("f32", memory, layout or Layout.row_major(3), stride)
+
+
+SPECS = st.builds(
+    lambda m, k, n, mems, strides, steps, far: Spec(
+        "MatmulAccum",
+        (1, m, k, n),
+        tuple(_operand(a, s) for a, s in zip(mems, strides, strict=True)),
+        True,
+        (("L1" if "L1" in mems else "L2", steps * AVX2.cache("L1" if "L1" in mems else "L2").step),),
+        far,
+    ).canonical(),
+    st.integers(1, 70),
+    st.integers(1, 70),
+    st.integers(1, 70),
+    st.sampled_from([("GL", "L2", "L2"), ("L2", "GL", "GL"), ("L1", "L2", "L2"), ("L2", "L2", "L1")]),
+    st.tuples(*[st.none() | st.sampled_from([4, 32, 64, 256, 4096])] * 3),
+    st.integers(0, 15),
+    st.booleans(),
+)
+
+
+@given(SPECS)
+def test_specs_have_coordinates_and_back(spec):
+    key, point = coordinate(spec, AVX2)
+    there = spec_at(key, point, AVX2)
+    assert coordinate(there, AVX2) == (key, point)
+    # The canonical Spec of a coordinate is one fixed point.
+    assert spec_at(*coordinate(there, AVX2), AVX2) == there
+    assert there.dims == spec.dims and [t.memory for t in there.operands] == [t.memory for t in spec.operands]
+
+
+def test_specs_that_share_a_coordinate_cost_the_same():
+    search = Search(SMALL)
+    for memories in (("L1", "L2", "L2"), ("L2", "L2", "L1")):
+        spec = Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, None) for m in memories)).with_limits({"L1": 5})
+        assert search.cost(spec) == search.cost(spec_at(*coordinate(spec, SMALL), SMALL))
+
+
+def test_what_no_table_answers_has_no_coordinate():
+    for spec in (matmul_spec(4, 4, 4), matmul_spec(4, 4, 4, b=2, accumulate=True)):
+        assert coordinate(spec, AVX2) is None
+    assert coordinate(matmul_spec(4, 4, 4, accumulate=True).with_limits({"L1": 64}), AVX2) is None
+    assert coordinate(matmul_spec(4, 4, 4, accumulate=True), AVX2) is not None
+
+
+def test_limits_that_cannot_matter_are_free():
+    key = key_of(matmul_spec(8, 8, 8, accumulate=True), AVX2)
+    inner = replace(key, operands=tuple(replace(o, memory="L1") for o in key.operands))
+    half = inner.with_operand(0, replace(inner.operands[0], memory="L2"))
+    assert (free_limits(key, AVX2), free_limits(half, AVX2), free_limits(inner, AVX2)) == (1, 17, 289)
