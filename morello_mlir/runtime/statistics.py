@@ -20,15 +20,17 @@ def linalg_ops(module: Any) -> int:
 
 
 def contraction_flops(module: Any) -> int | None:
-    """Multiplications and additions of the contractions and convolutions in a module, loops round them not counted.
+    """Multiplications and additions of the contractions (lifted ones too) and convolutions in a module, loops round
+    them not counted.
 
     None where there are none, or a size is dynamic.
     """
     from mlir.dialects import linalg
 
+    from morello_mlir.dialect import spec_ops
     from morello_mlir.passes.symbols import all_ops
 
-    total = 0
+    total = sum(op.spec.flops for op in spec_ops(module.operation))
     for op in all_ops(module):
         if not op.name.startswith("linalg.") or not op.regions:
             continue

@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    p.add_argument("--version", action="version", version=_cli.version_line(PROGRAM))
     p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode")
     p.add_argument("--entry", metavar="NAME", help="the function to run (default: the only public one)")
     p.add_argument(
