@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScheduleError, SpecError
-from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
-from ..spec import FUNCTIONS, Layout, Spec
+from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum, children
+from ..spec import FUNCTIONS, MEMORIES, Layout, Spec
 from ..targets import Target
 from .base import Action, Condition, reason
 from .move import MoveAction
@@ -89,7 +89,8 @@ def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Acti
     neither order can cost more, both being free.
     """
     if not FUNCTIONS[key.function].accumulates:
-        return [ToAccumAction()]
+        first = ToAccumAction()
+        return [first] if holds(first.requires(key, target)) else []
     if dims["b"] > 1:
         return list(tiles(key, "b", dims["b"], target))
     out: list[Action] = [*kernels(key, target), *moves(key, target)]
@@ -121,7 +122,7 @@ def action_of(node: Node, spec: Spec) -> Action:
         try:
             i = spec.info.operand_index(node.operand)
             layout = Layout.parse(node.layout, spec.operand_names(i)) if node.layout else None
-            if node.memory not in ("GL", "L2", "L1", "VRF"):
+            if node.memory not in MEMORIES:
                 raise SpecError(f"unknown memory '{node.memory}'")
         except SpecError as e:
             raise ScheduleError(f"{node.label()}: {e}") from None
@@ -203,6 +204,5 @@ def check_tree(spec: Spec, node: Node, target: Target) -> None:
         if isinstance(n, Hole) or (s, n) in seen:
             continue
         seen.add((s, n))
-        bodies = [n.body, *([n.rest] if isinstance(n, (Tile, Split)) and n.rest else [])] if hasattr(n, "body") else []
         specs = child_specs(s, n, target)
-        stack.extend((c, b) for (_, c), b in zip(specs, bodies, strict=True))
+        stack.extend((c, b) for (_, c), b in zip(specs, children(n), strict=True))

@@ -7,10 +7,12 @@ search (whole blocks) and reconstruction (one point).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..errors import SpecError
 from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes
 from ..targets import LINE, Target, ceil_div
 
@@ -73,17 +75,18 @@ class TableKey:
         return None
 
     def pack_width(self, dim: str) -> int:
-        """Tiles of `dim` must start at a panel: the width of the panels along it (1 where no operand is packed)."""
-        width = 1
-        for i, o in enumerate(self.operands):
-            names = self.names(i)
-            if dim in names:
-                width = max(width, o.layout.pack_width(names.index(dim)) or 1)
-        return width
+        """Tiles of `dim` must start at a panel of every operand: the width of the panels along it (their least common
+        multiple; 1 where no operand is packed)."""
+        widths = (
+            o.layout.pack_width(self.names(i).index(dim)) for i, o in enumerate(self.operands) if dim in self.names(i)
+        )
+        return math.lcm(*(w for w in widths if w))
 
 
 def key_of(spec: Spec, target: Target) -> TableKey:
-    """The table key of `spec`."""
+    """The table key of `spec`. Raises SpecError where the operands do not share one dtype."""
+    if any(t.dtype != spec.operands[0].dtype for t in spec.operands):
+        raise SpecError(f"operands of several dtypes have no implementation: {spec}")
     states = tuple(OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands))
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
     return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, spec.far or size > target.l3_bytes)

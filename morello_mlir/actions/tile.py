@@ -67,7 +67,10 @@ class ToAccumAction(Action):
     """
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
-        return ((not FUNCTIONS[key.function].accumulates, f"{key.function} already accumulates"),)
+        return (
+            (not FUNCTIONS[key.function].accumulates, f"{key.function} already accumulates"),
+            ("VRF" not in key.memories, f"{key.function} cannot have its output in registers: nothing is in them yet"),
+        )
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         return (Child(1, replace(key, function=key.function + "Accum"), dims),)

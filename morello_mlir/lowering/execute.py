@@ -17,7 +17,7 @@ from .builder import Builder
 from .kernels import Bundle
 from .machine import Machine
 from .outline import Job, Outliner, arguments
-from .plan import ALIGNMENT, Plan, Stop, make_plan, references
+from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references
 from .registers import emit_body
 from .splice import ROOT, splice
 from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View
@@ -143,14 +143,12 @@ def _operand(b: Builder, spec: Spec, i: int, name: str, type_: Any) -> Operand:
 
 
 def view_of(spec: Spec, i: int, type_: Any) -> View:
-    """How operand `i` lies in memory. Raises SpecError where its memref has another shape than the Spec says."""
+    """How operand `i` lies in memory. Raises SpecError where its memref has another shape than the Spec says, or
+    its layout is one that is not lowered."""
     if not isinstance(type_, ir.MemRefType):
         raise SpecError(f"operand {i}: expected a memref, not {type_}")
     tensor = spec.operands[i]
-    packed = None
-    if tensor.layout.is_packed:
-        dim = next(d for d, w in tensor.layout.parts if w is not None)
-        packed = (dim, int(tensor.layout.pack_width(dim) or 1))
+    packed = panels_of(tensor.layout, spec.operand_names(i)) if tensor.layout.is_packed else None
     view = View(tensor.dtype, spec.operand_shape(i), (), packed)
     strides, _ = type_.get_strides_and_offset()
     if tuple(type_.shape) == view.shape:

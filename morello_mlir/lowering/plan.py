@@ -8,12 +8,13 @@ code apart. With `stop` the schedule is kept as it is written and is cut there: 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..actions import child_specs
-from ..errors import ScheduleError
+from ..errors import ScheduleError, SpecError
+from ..hashed import Hashed
 from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
@@ -27,23 +28,8 @@ OPERANDS = tuple(name for name, _ in FUNCTIONS["Matmul"].operands)
 ALIGNMENT = 64
 
 
-class _Hashed:
-    """Keeps a node's hash: plans are shared and looked up often."""
-
-    __slots__ = ("_hash",)
-    _hash: int
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]
-            object.__setattr__(self, "_hash", value)
-            return value
-
-
 @dataclass(frozen=True, slots=True)
-class Loop(_Hashed):
+class Loop(Hashed):
     """Steps of `size` along `dim` up to `full`; then `rest` from there on, if any."""
 
     sizes: Sizes
@@ -52,11 +38,11 @@ class Loop(_Hashed):
     full: int
     body: Plan
     rest: Plan | None
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Pack(_Hashed):
+class Pack(Hashed):
     """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2)."""
 
     sizes: Sizes
@@ -64,38 +50,38 @@ class Pack(_Hashed):
     dim: int
     width: int
     body: Plan
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def panels(self, dtype: str) -> View:
         return View.panels(dtype, operand_sizes(self.operand, self.sizes), self.dim, self.width)
 
 
 @dataclass(frozen=True, slots=True)
-class Registers(_Hashed):
+class Registers(Hashed):
     """The output tile lives in registers during `body`."""
 
     sizes: Sizes
     body: Plan
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf(_Hashed):
+class Leaf(Hashed):
     """A kernel."""
 
     sizes: Sizes
     kernel: str
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover(_Hashed):
+class Leftover(Hashed):
     """A Spec that stays in the program, with the schedule that remains."""
 
     sizes: Sizes
     spec: Spec
     schedule: Node
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
 
 Plan: TypeAlias = Loop | Pack | Registers | Leaf | Leftover
@@ -185,7 +171,8 @@ class Planner:
         if node.layout is None:
             return Registers(spec.dims, body)
         operand = OPERANDS.index(node.operand)
-        dim, width = panels_of(Layout.parse(node.layout, OPERAND_DIMS[operand]))
+        names = OPERAND_DIMS[operand]
+        dim, width = panels_of(Layout.parse(node.layout, names), names)
         return Pack(spec.dims, operand, dim, width, body)
 
     def _loop(self, spec: Spec, node: Tile | Split, below: list[Spec], depth: int) -> Plan:
@@ -195,13 +182,13 @@ class Planner:
         return _merged(Loop(spec.dims, node.dim, node.size, extent - extent % node.size, body, rest))
 
 
-def panels_of(layout: Layout) -> tuple[int, int]:
-    """The packed dim of a layout and the width of its panels. Raises ScheduleError for layouts that are not lowered."""
+def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int]:
+    """The packed dim of a layout and the width of its panels. Raises SpecError for layouts that are not lowered."""
     for dim in (1, 2):
         width = layout.pack_width(dim)
         if width is not None and layout == Layout.packed(3, dim, width):
             return dim, width
-    raise ScheduleError(f"move as {layout}: only panels along one of the last two dims can be made")
+    raise SpecError(f"layout {layout.text(names)}: only panels along one of the last two dims are lowered")
 
 
 def _merged(loop: Loop) -> Plan:

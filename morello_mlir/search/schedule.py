@@ -21,98 +21,86 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..errors import ScheduleError
+from ..hashed import Hashed
 
 INDENT = "    "
-
-
-class _Hashed:
-    """Keeps a node's hash: subtrees are shared, and without it every look-up would walk the whole tree below."""
-
-    __slots__ = ("_hash",)
-    _hash: int
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]
-            object.__setattr__(self, "_hash", value)
-            return value
+#: Steps on the way from the top to a leaf: legal schedules need a third of that, and what walks them recurses.
+DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ToAccum(_Hashed):
+class ToAccum(Hashed):
     """Turns a function that overwrites its output into the accumulating one, whose first reduction step stores."""
 
     body: Node
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "to_accum"
 
 
 @dataclass(frozen=True, slots=True)
-class Tile(_Hashed):
+class Tile(Hashed):
     """A loop over `dim` in steps of `size`; `rest` implements the remainder and is None where `size` divides."""
 
     dim: str
     size: int
     body: Node
     rest: Node | None = None
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"tile {self.dim} by {self.size}"
 
 
 @dataclass(frozen=True, slots=True)
-class Split(_Hashed):
+class Split(Hashed):
     """As Tile, along the reduction dim: every step accumulates into the same output."""
 
     dim: str
     size: int
     body: Node
     rest: Node | None = None
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"split {self.dim} by {self.size}"
 
 
 @dataclass(frozen=True, slots=True)
-class Move(_Hashed):
+class Move(Hashed):
     """Brings an operand into a memory; `layout` is its text where it is repacked, None where it keeps its layout."""
 
     operand: str
     memory: str
     layout: str | None
     body: Node
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"move {self.operand} to {self.memory}" + (f" as {self.layout}" if self.layout else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel(_Hashed):
+class Kernel(Hashed):
     """A leaf: the kernel called `name` of the target."""
 
     name: str
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"kernel {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Hole(_Hashed):
+class Hole(Hashed):
     """What the search is to fill in."""
 
-    __hash__ = _Hashed.__hash__
+    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "?"
@@ -166,43 +154,37 @@ def _shared(root: Node, least: int) -> list[Node]:
     return [n for n in order if refs[n] > 1 and size[n] >= least]
 
 
-def to_text(root: Node, *, share: int = 4, note: Callable[[tuple[int, ...]], str] | None = None) -> str:
-    """The schedule as text that `parse` reads back. Subtrees of `share` nodes or more that repeat are defined once.
-
-    note: gives a comment for the node at a path of child numbers; names are then not used, since a shared subtree has
-    many places.
-    """
+def to_text(root: Node, *, share: int = 4) -> str:
+    """The schedule as text that `parse` reads back. Subtrees of `share` nodes or more that repeat are defined once (0:
+    none are)."""
     names: dict[Node, str] = {}
     out: list[str] = []
 
-    def emit(n: Node, depth: int, path: tuple[int, ...], top: Node | None = None) -> None:
+    def emit(n: Node, depth: int, top: Node | None = None) -> None:
         pad = INDENT * depth
         if n in names and n is not top:
             out.append(f"{pad}use {names[n]}")
             return
-        colon = ":" if isinstance(n, (Tile, Split)) else ""
-        remark = note(path) if note else ""
-        out.append(f"{pad}{n.label()}{colon}" + (f"  // {remark}" if remark else ""))
+        out.append(f"{pad}{n.label()}" + (":" if isinstance(n, (Tile, Split)) else ""))
         if isinstance(n, (Tile, Split)):
-            emit(n.body, depth + 1, (*path, 0))
+            emit(n.body, depth + 1)
             if n.rest is not None:
                 out.append(f"{pad}rest:")
-                emit(n.rest, depth + 1, (*path, 1))
+                emit(n.rest, depth + 1)
         elif isinstance(n, (ToAccum, Move)):
-            emit(n.body, depth, (*path, 0))
+            emit(n.body, depth)
 
-    if note is None and share:
-        for n in _shared(root, share):
-            names[n] = f"#{len(names) + 1}"
-            out.append(f"define {names[n]}:")
-            emit(n, 1, (), top=n)
-    emit(root, 0, ())
+    for n in _shared(root, share) if share else ():
+        names[n] = f"#{len(names) + 1}"
+        out.append(f"define {names[n]}:")
+        emit(n, 1, top=n)
+    emit(root, 0)
     return "\n".join(out)
 
 
 # ---------------------------------------------------------------- parsing
 
-_TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+(\d+)\s*:$")
+_TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})\s*:$")
 _MOVE = re.compile(r"move\s+([A-Za-z_]\w*)\s+to\s+(\w+)(?:\s+as\s+(\S.*))?$")
 _KERNEL = re.compile(r"kernel\s+([A-Za-z_]\w*)$")
 _USE = re.compile(r"use\s+(#\w+)$")
@@ -230,6 +212,7 @@ class _Parser:
         self.lines = _lines(text)
         self.at = 0
         self.names: dict[str, Node] = {}
+        self.heights: dict[Node, int] = {}
 
     def fail(self, line: _Line | None, why: str) -> ScheduleError:
         where = f"schedule line {line.number}: '{line.text}'" if line else "schedule"
@@ -270,8 +253,16 @@ class _Parser:
             end = self.step(line, wrap)
             if end is not None:
                 for w in reversed(wrap):
-                    end = w(end)
+                    end = self.grown(w(end), line)
                 return end
+
+    def grown(self, node: Node, line: _Line) -> Node:
+        """`node`, whose subtrees have been read. (Bottom-up, so that hashing it does not recurse either.)"""
+        height = 1 + max((self.heights[c] for c in children(node)), default=0)
+        if height > DEEPEST:
+            raise self.fail(line, f"nested too deeply (more than {DEEPEST} steps)")
+        self.heights[node] = height
+        return node
 
     def step(self, line: _Line, wrap: list[Callable[[Node], Node]]) -> Node | None:
         """Reads the step on `line`: appends to `wrap` where another must follow, else returns the node."""
@@ -286,13 +277,13 @@ class _Parser:
         if m := _TILE.match(t):
             return self.loop(line, m)
         if m := _KERNEL.match(t):
-            return Kernel(m[1])
+            return self.grown(Kernel(m[1]), line)
         if m := _USE.match(t):
             if m[1] not in self.names:
                 raise self.fail(line, f"{m[1]} is not defined above")
             return self.names[m[1]]
         if t == "?":
-            return Hole()
+            return self.grown(Hole(), line)
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
         raise self.fail(line, "unknown step (have to_accum, tile, split, move, kernel, use, ?)")
@@ -307,7 +298,7 @@ class _Parser:
         if nxt and nxt.text == "rest:" and nxt.indent == line.indent:
             self.at += 1
             rest = self.nested(nxt)
-        return (Tile if m[1] == "tile" else Split)(m[2], size, body, rest)
+        return self.grown((Tile if m[1] == "tile" else Split)(m[2], size, body, rest), line)
 
 
 def parse(text: str) -> Node:

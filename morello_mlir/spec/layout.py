@@ -10,7 +10,9 @@ from itertools import pairwise
 
 from ..errors import SpecError
 
-_PART = re.compile(r"([A-Za-z_]\w*|\d+)(?:([/%])(\d+))?$")
+#: A number in the text forms: no more digits than fit an i64.
+NUMBER = r"[0-9]{1,18}"
+_PART = re.compile(rf"([A-Za-z_]\w*|{NUMBER})(?:([/%])({NUMBER}))?$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import SpecError
 from .dtype import dtype_bytes
-from .layout import Layout
+from .layout import NUMBER, Layout
 
 #: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
 MEMORIES = ("GL", "L2", "L1", "VRF")
@@ -102,7 +102,7 @@ class TensorSpec:
         for extra in pieces[3:]:
             if extra == "gapped":
                 unit = False
-            elif re.fullmatch(r"s\d+", extra):
+            elif re.fullmatch(rf"s{NUMBER}", extra):
                 stride = int(extra[1:])
             else:
                 raise SpecError(f"tensor spec '{t}': cannot read '{extra}'")
@@ -157,6 +157,8 @@ class Spec:
         for (name, dims), t in zip(f.operands, self.operands, strict=True):
             if t.layout.rank != len(dims):
                 raise SpecError(f"{self.function}: the layout of {name} has rank {t.layout.rank}, not {len(dims)}")
+        if len(dict(self.limits)) != len(self.limits):
+            raise SpecError(f"{self.function}: two limits of one memory in {list(self.limits)}")
         for memory, amount in self.limits:
             if memory not in LIMITED or amount < 0:
                 raise SpecError(f"bad limit {memory}={amount} (limits: {', '.join(LIMITED)}, not negative)")
@@ -237,10 +239,9 @@ class Spec:
                 f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; "
                 f"got {len(pieces)} parts"
             )
-        sizes = pieces[0]
-        if not re.fullmatch(r"\[[\d,\s]*\]", sizes):
-            raise SpecError(f"{f.name}: cannot read the sizes '{sizes}'")
-        dims = tuple(int(x) for x in sizes[1:-1].split(",") if x.strip())
+        if not re.fullmatch(rf"\[\s*(?:{NUMBER}\s*,\s*)*{NUMBER}\s*\]", pieces[0]):
+            raise SpecError(f"{f.name}: cannot read the sizes '{pieces[0]}'")
+        dims = tuple(int(x) for x in pieces[0][1:-1].split(","))
         operands = tuple(
             TensorSpec.parse(p, names) for p, (_, names) in zip(pieces[1 : need - 1], f.operands, strict=True)
         )
@@ -249,7 +250,8 @@ class Spec:
         limits: list[tuple[str, int]] = []
         if len(pieces) > need:
             body = pieces[need]
-            if not re.fullmatch(r"\[\s*(\w+\s*=\s*\d+\s*(,\s*(?=\w)|(?=\])))*\]", body):
+            limit = rf"\w+\s*=\s*{NUMBER}\s*"
+            if not re.fullmatch(rf"\[\s*(?:{limit},\s*)*{limit}\]", body):
                 raise SpecError(f"{f.name}: cannot read the limits '{body}'")
             for item in body[1:-1].split(","):
                 name, _, value = item.partition("=")

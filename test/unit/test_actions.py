@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from morello_mlir.actions import child_specs, closure, explore, footprint, key_of, remaining, scale
 from morello_mlir.actions.space import check_tree
-from morello_mlir.errors import ScheduleError
+from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search.schedule import Hole, Kernel, Move, Split, Tile, ToAccum, parse
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS
@@ -55,6 +57,11 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
     [
         (matmul_spec(4, 4, 4), Split("k", 2, HOLE), "split k by 2: .*put to_accum above"),
         (matmul_spec(4, 4, 4, accumulate=True), ToAccum(HOLE), "already accumulates"),
+        (
+            replace(accum(m=4, n=16, **L1 | {"out": "VRF, row_major"}), function="Matmul"),
+            ToAccum(HOLE),
+            "nothing is in",
+        ),
         (accum(), Tile("k", 8, HOLE), "k is split, not tile"),
         (accum(), Split("m", 8, HOLE), "m is tile, not split"),
         (accum(), Tile("z", 8, HOLE), "no dim 'z'"),
@@ -101,6 +108,19 @@ def test_no_step_follows_registers_but_a_kernel():
         with pytest.raises(ScheduleError, match="only a kernel may follow"):
             child_specs(spec, node, AVX2)
     assert child_specs(spec, Kernel("broadcast_fma"), AVX2) == []
+
+
+def test_operands_of_several_dtypes_have_no_key():
+    text = "MatmulAccum([1, 2, 3, 4], (f32, L2, row_major), (f32, L2, row_major), (f64, L2, row_major), serial)"
+    with pytest.raises(SpecError, match="several dtypes"):
+        child_specs(Spec.parse(text), Kernel("scalar"), AVX2)
+
+
+def test_tiles_start_at_panels_of_every_operand():
+    spec = accum(lhs="L2, [b, k/8, m, k%8]", rhs="L2, [b, k/12, n, k%12]")
+    assert key_of(spec, AVX2).pack_width("k") == 24 and key_of(spec, AVX2).pack_width("m") == 1
+    with pytest.raises(ScheduleError, match="panels of 24"):
+        child_specs(spec, Split("k", 12, HOLE, HOLE), AVX2)
 
 
 def test_a_schedule_is_checked_to_its_leaves():

@@ -1,3 +1,5 @@
+"""The schedule language: text and trees, and back."""
+
 from __future__ import annotations
 
 import pytest
@@ -75,6 +77,7 @@ def test_comments_tabs_and_blank_lines():
         ("use #1", "#1 is not defined"),
         ("define #1:\n  ?\ndefine #1:\n  ?\n?", "defined twice"),
         ("tile m by 4:\n    ?\n  rest:\n    ?", "line 3"),
+        ("tile m by 9999999999999999999:\n    ?", "unknown step"),
     ],
 )
 def test_bad_schedules_name_the_line(text, why):
@@ -82,7 +85,13 @@ def test_bad_schedules_name_the_line(text, why):
         parse(text)
 
 
-def test_deep_nesting_is_an_error_not_a_crash():
-    text = "\n".join(" " * i + "tile m by 2:" for i in range(5_000)) + "\n" + " " * 5_000 + "?"
+@pytest.mark.parametrize("chain", ["loops", "steps", "uses"])
+def test_deep_nesting_is_an_error_not_a_crash(chain):
+    text = {
+        "loops": "\n".join(" " * i + "tile m by 2:" for i in range(5_000)) + "\n" + " " * 5_000 + "?",
+        "steps": "to_accum\n" * 5_000 + "?",
+        "uses": "".join(f"define #{i}:\n  to_accum\n  " + (f"use #{i - 1}\n" if i else "?\n") for i in range(300))
+        + "?",
+    }[chain]
     with pytest.raises(ScheduleError, match="deep"):
         parse(text)

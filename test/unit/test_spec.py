@@ -1,3 +1,5 @@
+"""Specs and layouts: text, offsets, canonical forms."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -59,6 +61,7 @@ def test_permuted_layout_is_numpys_transposition(order, shape):
         ("[b, m/4, k, m%8]", "occur once"),
         ("[b, m/0, k, m%0]", "not positive"),
         ("[b, m//4, k]", "cannot read"),
+        ("[b, m/9999999999999999999, k, m%9999999999999999999]", "cannot read"),
     ],
 )
 def test_bad_layouts_are_refused(text, why):
@@ -102,6 +105,11 @@ def test_spec_text_round_trip(spec):
         ("Matmul([1, 2, 3, 4], serial)", "takes \\[sizes\\]"),
         ("Matmul([1, 2, 3], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)", "has 4 dims"),
         ("Matmul([1, x, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)", "the sizes"),
+        (
+            "Matmul([1 2, 3, 4, 5], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)",
+            "the sizes",
+        ),
+        ("Matmul([], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)", "the sizes"),
         ("Matmul([1, 2, 3, 4], (f99, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)", "dtype"),
         ("Matmul([1, 2, 3, 4], (f32, L9, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)", "memory"),
         ("Matmul([1, 2, 3, 4], (f32, GL), (f32, GL, row_major), (f32, GL, row_major), serial)", "tensor spec"),
@@ -110,6 +118,14 @@ def test_spec_text_round_trip(spec):
         (
             "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [X])",
             "limits",
+        ),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [])",
+            "limits",
+        ),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial,[L1=1,L1=2])",
+            "two limits of one memory",
         ),
         (
             "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [GL=1])",

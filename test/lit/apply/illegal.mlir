@@ -21,3 +21,40 @@ func.func @text(%a: memref<1x4x4xf32>, %b: memref<1x4x4xf32>, %c: memref<1x4x4xf
   } : (memref<1x4x4xf32>, memref<1x4x4xf32>, memref<1x4x4xf32>) -> ()
   return
 }
+
+// -----
+
+// A layout that the memref has, and that no lowering does: the packed dim is not next to slowest.
+func.func @layout(%a: memref<4x4x3x4xf32>, %b: memref<4x3x5xf32>, %c: memref<4x16x5xf32>) {
+  // expected-error @below {{layout [m/4, b, k, m%4]: only panels along one of the last two dims}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 4, 16, 3, 5>,
+    operands = ["(f32, GL, [m/4, b, k, m%4])", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial,
+    schedule = ["?"]
+  } : (memref<4x4x3x4xf32>, memref<4x3x5xf32>, memref<4x16x5xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @nothing_in_registers(%a: memref<1x2x4xf32>, %b: memref<1x4x8xf32>) -> (vector<8xf32>, vector<8xf32>) {
+  // expected-error @below {{to_accum: Matmul cannot have its output in registers: nothing is in them yet}}
+  %r:2 = "morello.spec"(%a, %b) {
+    function = "Matmul", dims = array<i64: 1, 2, 4, 8>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, VRF, row_major)"], serial,
+    schedule = ["to_accum", "kernel broadcast_fma"]
+  } : (memref<1x2x4xf32>, memref<1x4x8xf32>) -> (vector<8xf32>, vector<8xf32>)
+  return %r#0, %r#1 : vector<8xf32>, vector<8xf32>
+}
+
+// -----
+
+func.func @dtypes(%a: memref<1x2x4xf32>, %b: memref<1x4x8xf32>, %c: memref<1x2x8xf64>) {
+  // expected-error @below {{operands of several dtypes have no implementation}}
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 2, 4, 8>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f64, L1, row_major)"], serial,
+    schedule = ["kernel scalar"]
+  } : (memref<1x2x4xf32>, memref<1x4x8xf32>, memref<1x2x8xf64>) -> ()
+  return
+}
