@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..actions import Action, TableKey
+from ..actions.space import holds
 from ..search.tables import AXES, Tables
 from ..spec import dtype_bytes
 from ..targets import Target
@@ -75,7 +76,8 @@ def is_possible(key: TableKey, sizes: Sizes, target: Target) -> np.ndarray:
 
 
 def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.ndarray | None:
-    """The costs of the table of `key` from complete `records` of it; None where they do not answer every cell."""
+    """The costs of the table of `key` from complete `records` of it; None where they do not answer every cell, or name
+    an action that is not legal here."""
     choice = np.full(tables.shape(key), NOTHING, np.int16)
     known = np.zeros(choice.shape[:3], bool)
     actions: list[Action] = []
@@ -83,7 +85,10 @@ def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.nda
         if record.complete and not record.variants and record.limits == choice.shape[3]:
             _fill(choice, known, record, tables, len(actions))
             actions += [action_from(label, key) for label in record.actions]
-    return policy.price(tables, key, choice, actions) if known.all() else None
+    if not known.all() or not all(holds(a.requires(key, tables.target)) for a in actions):
+        return None
+    block = policy.price(tables, key, choice, actions)
+    return block if (np.isfinite(block) == (choice >= 0)).all() else None
 
 
 def _fill(choice: np.ndarray, known: np.ndarray, record: Record, tables: Tables, base: int) -> None:

@@ -1,0 +1,176 @@
+"""The search with a memo: the same answers, found sooner, and where each came from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memo_support import SMALL, search_with, solved
+
+from morello_mlir.actions import child_specs
+from morello_mlir.memo import locate
+from morello_mlir.memo.coordinates import key_text, memo_key
+from morello_mlir.memo.families import Family
+from morello_mlir.memo.memo import Layer, memo_for
+from morello_mlir.memo.reach import Reach, SharedTables
+from morello_mlir.memo.store import Store
+from morello_mlir.memo.table import reached_record, records_of
+from morello_mlir.memo.version import space_of
+from morello_mlir.search.schedule import Hole, children, parse, to_text
+from morello_mlir.search.solve import Search, search_for
+from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import TARGETS
+
+SIZES = st.integers(1, 40)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(m=SIZES, k=SIZES, n=SIZES, lhs=st.booleans(), b=st.sampled_from([1, 3]))
+def test_answers_are_the_same_with_and_without(tmp_path, m, k, n, lhs, b):
+    """The file grows from example to example: tables of other sizes, on and off the scale, serve each other."""
+    spec = matmul_spec(m, k, n, b=b, lhs="col_major" if lhs else "row_major")
+    plain = Search(SMALL).solve(spec)
+    path = tmp_path / "memo.sqlite"
+    for search in (search_with(path), search_with(path)):
+        found = search.solve(spec)
+        assert (found.cost, to_text(found.schedule)) == (plain.cost, to_text(plain.schedule))
+    assert found.source == "memo"
+
+
+def test_sources_in_order(tmp_path):
+    user, shipped, spec = tmp_path / "user", tmp_path / "shipped", matmul_spec(8, 12, 16)
+    assert search_with(shipped).solve(spec).source == "search"
+    search = search_with(user, shipped)
+    assert [search.solve(spec).source, search.solve(spec).source] == ["shipped", "shipped"]
+    assert search_with(user).solve(spec).source == "search"
+    assert search_with(user, shipped).solve(spec).source == "memo"
+    assert [r["shipped"] for r in Store(user).runs()] == [0, 0, 1]
+    assert Store(user).runs()[-1]["memory"] == 1
+
+
+def test_whole_tables_serve_other_goals(tmp_path):
+    path = tmp_path / "memo"
+    search_with(path).solve(matmul_spec(12, 8, 32))
+    # Not contiguous goals of other sizes: the same row stride classes.
+    spec = matmul_spec(6, 8, 32)
+    assert search_with(path).solve(spec).source == "memo"
+    # A hole under moves: its limits are what those left.
+    search, whole = search_with(path), matmul_spec(12, 8, 32)
+    best = search.solve(whole)
+    goal, node = whole.canonical(), best.schedule
+    for _ in range(4):
+        ((_, goal), *_), node = child_specs(goal, node, SMALL), children(node)[0]
+    assert search.solve(goal).source == "memo" and search.solve(goal).cost == search.price(goal, node)
+
+
+def test_goals_with_limits_of_their_own_are_not_mixed_up(tmp_path):
+    path, spec = tmp_path / "memo", matmul_spec(6, 8, 16)
+    tight = spec.with_limits({"L1": 4, "VRF": 5})
+    for goal in (tight, spec, tight, spec):
+        assert search_with(path).solve(goal).cost == Search(SMALL).cost(goal)
+
+
+def test_a_wrong_schedule_is_not_believed(tmp_path):
+    """A record whose checksum is right but whose action is not legal here is passed over."""
+    path, spec = tmp_path / "memo", matmul_spec(8, 8, 16)
+    search_with(path).solve(spec)
+    store = Store(path)
+    for row in list(store.rows()):
+        for record in store.get(row.space, row.key):
+            worse = replace(record, actions=tuple("kernel dot_fma" for _ in record.actions))
+            store.put(row.space, row.target, [worse])
+    found = search_with(path).solve(spec)
+    assert found.cost == Search(SMALL).cost(spec)
+
+
+def test_batches_of_states():
+    layer = Layer(Store(None), "memo", SMALL)
+    tables = solved(8, 8, 16)
+    key = next(k for k in tables.tables if k.limit_axis() == "L1" and "VRF" not in k.memories)
+    layer.store.put(layer.space, "small", records_of(tables, key))
+    points = np.array([(m, k, n, x) for m in (1, 5, 8) for k in (2, 8) for n in (3, 16) for x in range(6)])
+    one_by_one = [layer.action(memo_key(key, SMALL), {"m": m, "k": k, "n": n}, x) for m, k, n, x in points.tolist()]
+    assert layer.actions_at(memo_key(key, SMALL), points) == one_by_one
+    assert any(one_by_one) and None in one_by_one
+
+
+def test_a_reached_policy_answers_its_goals(tmp_path):
+    """What is shipped: nothing but the states that optima pass through."""
+    reach = Reach(SMALL)
+    family = Family(max_size=8)
+    for task in family.tasks(SMALL):
+        shared = SharedTables(1 << 20)
+        for root in task:
+            reach.add(root, shared)
+    store = Store(tmp_path / "memo")
+    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    assert len(list(family.goals())) == 4 * 6**3
+    for lhs, rhs, m, k, n in list(family.goals())[::40]:
+        spec = matmul_spec(m, k, n, lhs=lhs, rhs=rhs)
+        found = search_with(None, tmp_path / "memo").solve(spec)
+        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+
+
+def test_another_cost_model_is_another_space(tmp_path):
+    path, spec = tmp_path / "memo", matmul_spec(6, 4, 8)
+    search_with(path).solve(spec)
+    other = replace(SMALL, costs=replace(SMALL.costs, call=77.0))
+    assert Layer(Store(path), "memo", other).records(memo_key(next(iter(solved(8, 8, 16).tables)), other)) == []
+    assert space_of(other) != space_of(SMALL)
+
+
+def test_which_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("MORELLO_MEMO", "off")
+    assert locate.user_path() is None and memo_for(SMALL) is None
+    assert locate.user_path(tmp_path / "x") == tmp_path / "x"
+    monkeypatch.setenv("MORELLO_MEMO", str(tmp_path / "y"))
+    assert locate.user_path("") == tmp_path / "y" and locate.user_path("OFF") is None
+    monkeypatch.delenv("MORELLO_MEMO")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert locate.user_path() == tmp_path / "morello-mlir" / "memo.sqlite"
+    assert search_for(SMALL, tmp_path / "y") is search_for(SMALL, str(tmp_path / "y")) is not search_for(SMALL, "off")
+
+
+def test_a_hole_is_found_in_the_memo(tmp_path):
+    path, spec = tmp_path / "memo", matmul_spec(8, 6, 16)
+    text = "to_accum\ntile n by 8:\n    ?"
+    first, second = (search_with(path).complete(spec, parse(text)) for _ in range(2))
+    assert first.schedule == second.schedule and first.cost == second.cost
+    assert search_with(path).complete(spec, Hole()).source == "search"
+
+
+def test_a_warm_look_up_needs_neither_numba_nor_a_table(tmp_path):
+    """A fresh process reads a 2048^3 schedule in 50 ms beyond imports (here more: the machine may be busy)."""
+    path = tmp_path / "memo"
+    spec = matmul_spec(2048, 2048, 2048)
+    reach = Reach(TARGETS["avx2"])
+    tasks = Family(max_size=2048, layouts=(("row_major", "row_major"),)).tasks(TARGETS["avx2"])
+    root = next(r for task in tasks for r in task if (2048, 2048, 2048) in r.sizes)
+    reach.add(type(root)(root.key, ((2048, 2048, 2048),)), SharedTables(1 << 20))
+    store = Store(path)
+    batch = [reached_record(k, s, reach.target) for k, s in reach.tabled()]
+    store.put(space_of(reach.target), "avx2", batch)
+    code = (
+        "import sys, time; import morello_mlir.memo.memo; from morello_mlir.search.solve import search_for\n"
+        "from morello_mlir.spec import matmul_spec; from morello_mlir.targets import TARGETS\n"
+        "spec = matmul_spec(2048, 2048, 2048); start = time.process_time()\n"
+        "found = search_for(TARGETS['avx2'], sys.argv[1]).solve(spec)\n"
+        "print(found.source, 'numba' in sys.modules, time.process_time() - start)"
+    )
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, env=env)
+    source, numba, seconds = done.stdout.split()
+    assert (source, numba) == ("memo", "False") and float(seconds) < 0.15
+    assert search_for(reach.target, path).solve(spec).schedule and key_text(root.key) in {r.key for r in batch}
+
+
+def test_what_was_solved_is_on_disk_when_the_answer_is_there(tmp_path):
+    """Tools end by os._exit: nothing may be left to a thread."""
+    path = tmp_path / "memo"
+    search_with(path).solve(matmul_spec(8, 8, 16))
+    assert len(list(Store(path, writable=False).rows())) > 20

@@ -1,0 +1,259 @@
+"""The store outlives everything: kills, other processes, damage, files that are no memo, full and read-only disks."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+import warnings
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from memo_support import SMALL, records, search_with
+
+from morello_mlir.memo.record import encode
+from morello_mlir.memo.store import FORMAT, Store
+from morello_mlir.memo.version import space_of
+from morello_mlir.spec import matmul_spec
+
+SPACE = space_of(SMALL)
+
+
+def put_all(store: Store, batch) -> None:
+    for record in batch:
+        store.put(SPACE, "small", [record])
+
+
+@lru_cache(maxsize=1)
+def plain_cost() -> int:
+    return search_with(None).solve(matmul_spec(8, 8, 16)).cost
+
+
+def same(store: Store, batch) -> bool:
+    """True where `store` holds exactly what was put: every record, byte by byte."""
+    return all([encode(r) for r in store.get(SPACE, x.key) if r.shape == x.shape] == [encode(x)] for x in batch)
+
+
+def in_child(work) -> int:
+    """Forks; the child runs `work` and ends without cleaning up. Returns its process id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "memo.sqlite"
+
+
+def test_records_come_back_in_another_process(path):
+    batch = records(8, 8, 16)
+    put_all(Store(path), batch)
+    assert same(Store(path), batch)
+    assert Store(path).get("other/1", batch[0].key) == []
+    assert Store(path).get(SPACE, "another key") == []
+
+
+def test_larger_records_replace_smaller_ones(path):
+    store = Store(path)
+    small, large = ({r.key: r for r in records(*goal)} for goal in ((8, 8, 16), (16, 8, 16)))
+    key = next(k for k in small if k in large)
+    store.put(SPACE, "small", [small[key]])
+    store.put(SPACE, "small", [large[key]])
+    assert [r.shape for r in store.get(SPACE, key)] == ["scale 16x8x16"]
+    store.put(SPACE, "small", [small[key]])
+    assert [r.shape for r in store.get(SPACE, key)] == ["scale 16x8x16"]
+
+
+def test_nothing_is_lost_to_kills(path):
+    """Two hundred writers, each killed at some moment: what they said was written is there, and all of it is right."""
+    batch, rng = records(8, 8, 16), random.Random(0)
+    Store(path).count("search")
+    said: set[int] = set()
+    for _ in range(200):
+        reading, writing = os.pipe()
+
+        def work(writing=writing):
+            store = Store(path)
+            order = list(range(len(batch)))
+            random.shuffle(order)
+            for i in order:
+                store.put(SPACE, "small", [batch[i]])
+                os.write(writing, bytes([i]))
+
+        child = in_child(work)
+        os.close(writing)
+        time.sleep(rng.random() * 0.03)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        said.update(os.read(reading, 1 << 16))
+        os.close(reading)
+    assert len(batch) < 256 and said
+    store = Store(path)
+    for i, record in enumerate(batch):
+        found = store.get(SPACE, record.key)
+        assert all(encode(r) in [encode(x) for x in batch] for r in found)
+        assert i not in said or encode(record) in [encode(r) for r in found]
+    assert store.dropped == 0
+    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_killed_search_resumes_where_it_stopped(path):
+    spec = matmul_spec(13, 7, 24)
+    child = in_child(lambda: search_with(path).solve(spec))
+    while not list(Store(path, writable=False).rows()):
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    kept = [(row.key, row.shape) for row in Store(path).rows()]
+    assert kept
+    search = search_with(path)
+    loaded = []
+    original = search.memo.load
+    search.memo.load = lambda t, k: [b := original(t, k), loaded.append(b is not None)][0]
+    assert search.solve(spec).schedule == search_with(None).solve(spec).schedule
+    # Below a table that is there nothing is asked for, so that not all need to be read.
+    assert any(loaded) and search_with(path).solve(spec).source == "memo"
+
+
+def test_several_processes_write_at_once(path):
+    batch = records(13, 7, 24)
+    children = [in_child(lambda i=i: put_all(Store(path), batch[i::4] + batch)) for i in range(4)]
+    assert [os.waitpid(c, 0)[1] for c in children] == [0] * 4
+    assert same(Store(path), batch)
+
+
+def test_threads_share_a_store(path):
+    store, batch = Store(path), records(8, 8, 16)
+    threads = [threading.Thread(target=put_all, args=(store, batch[i::3])) for i in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert same(store, batch)
+
+
+def test_a_store_survives_a_fork(path):
+    store, batch = Store(path), records(8, 8, 16)
+    put_all(store, batch[:3])
+    child = in_child(lambda: put_all(store, batch[3:]))
+    assert os.waitpid(child, 0)[1] == 0
+    assert same(store, batch)
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_a_damaged_record_is_dropped_and_reported(path, caplog):
+    batch = records(8, 8, 16)
+    put_all(Store(path), batch)
+    with sqlite3.connect(path) as c:
+        c.execute("UPDATE records SET data = zeroblob(length(data)) WHERE key = ?", (batch[0].key,))
+    store = Store(path)
+    assert store.get(SPACE, batch[0].key) == [] and store.dropped == 1
+    assert "dropped the record" in caplog.text and "checksum" in caplog.text
+    assert same(store, [b for b in batch if b.key != batch[0].key])
+    store.put(SPACE, "small", [batch[0]])
+    assert same(Store(path), batch)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all. " * 300, b"SQLite format 3\0" * 512])
+def test_a_file_that_is_no_database_is_begun_anew(path, content, caplog):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    store, batch = Store(path), records(8, 8, 16)
+    put_all(store, batch)
+    assert same(Store(path), batch)
+    assert bool(content) == ("begun anew" in caplog.text)
+    assert not content or path.with_name("memo.sqlite.damaged").read_bytes() == content
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_damaged_pages_are_never_believed(path, seed, caplog):
+    """Bytes overwritten anywhere in the file: whatever is answered is right, and the file is of use again."""
+    batch, rng = records(8, 8, 16), random.Random(seed)
+    store = Store(path)
+    put_all(store, batch)
+    store.close()
+    data = bytearray(path.read_bytes())
+    for _ in range(3):
+        at = rng.randrange(0 if seed % 3 == 0 else 100, len(data) - 600)
+        data[at : at + 600] = rng.randbytes(600)
+    path.write_bytes(data)
+    store = Store(path)
+    for record in batch:
+        for found in store.get(SPACE, record.key):
+            assert encode(found) in [encode(b) for b in batch]
+    put_all(store, batch)
+    assert search_with(path).solve(matmul_spec(8, 8, 16)).cost == plain_cost()
+    assert same(Store(path), batch) or "in memory" in caplog.text
+
+
+def test_other_formats_and_databases_are_left_alone(path, caplog):
+    put_all(Store(path), records(8, 8, 16))
+    with sqlite3.connect(path) as c:
+        c.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    before = path.read_bytes()
+    store, batch = Store(path), records(8, 8, 16)
+    assert store.get(SPACE, batch[0].key) == []
+    put_all(store, batch)
+    assert same(store, batch), "answers are kept in memory"
+    store.close()
+    assert path.read_bytes() == before and f"format {FORMAT + 1}, this is {FORMAT}" in caplog.text
+    other = path.with_name("music.sqlite")
+    with sqlite3.connect(other) as c:
+        c.execute("CREATE TABLE songs (name TEXT)")
+    before = other.read_bytes()
+    put_all(Store(other), batch)
+    assert other.read_bytes() == before and "something else" in caplog.text
+
+
+# ---------------------------------------------------------------- disks
+
+
+def test_a_full_disk_is_one_warning(path, caplog):
+    store, batch = Store(path), records(13, 7, 24)
+    put_all(store, batch[:2])
+    store._open().execute("PRAGMA max_page_count = 5")
+    put_all(store, batch)
+    assert same(store, batch), "answers are kept in memory"
+    assert len(caplog.records) == 1 and "full" in caplog.text
+    assert same(Store(path), batch[:2])
+
+
+@pytest.mark.parametrize("where", ["/proc/morello/memo.sqlite", "/dev/null/memo.sqlite"])
+def test_a_place_that_cannot_be_written_is_one_warning(where, caplog):
+    store, batch = Store(Path(where)), records(8, 8, 16)
+    put_all(store, batch)
+    store.count("search")
+    assert same(store, batch) and len(caplog.records) == 1
+    assert store.runs() == [] and list(store.rows()) == []
+
+
+def test_a_read_only_file_is_read(path):
+    batch = records(8, 8, 16)
+    put_all(Store(path), batch)
+    store = Store(path, writable=False)
+    put_all(store, records(13, 7, 24))
+    store.count("search")
+    assert same(store, [*batch, *records(13, 7, 24)])
+    assert len(list(Store(path).rows())) == len(batch) and Store(path).runs() == []
+
+
+def test_runs_are_counted(path):
+    store = Store(path)
+    for source in ("search", "memory", "memory", "memo", "nonsense"):
+        store.count(source)
+    Store(path).count("shipped")
+    newest, oldest = Store(path).runs()
+    assert (newest["shipped"], oldest["search"], oldest["memory"], oldest["memo"]) == (1, 1, 2, 1)
