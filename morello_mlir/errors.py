@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class MorelloError(Exception):
     """Anything the user can do something about. `str(e)` is the whole message.
 
-    exit_code: what a command line tool exits with (DESIGN: 1 bad program, 2 unusable input).
+    exit_code: what a command line tool exits with (1 bad program, 2 unusable input).
     """
 
     exit_code = 1

@@ -5,6 +5,7 @@ Imports no MLIR: a tool that only prints its help must start at once.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
@@ -203,7 +204,9 @@ def _run_child(
 
 def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -> int:
     def forward(number: int, frame: FrameType | None) -> None:
-        os.kill(child, number)
+        # It may have ended, and been waited for, a moment ago.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
 
     previous = {s: signal.signal(s, forward) for s in _FORWARDED}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
