@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from mlir import ir
@@ -35,8 +36,10 @@ VIEWS = frozenset(
     )
 )
 _FRESH = ("memref.alloc", "memref.alloca")
-#: Roots that may be any buffer at all, save a fresh one of this module.
+#: Roots that may be any buffer at all, save a fresh one of this module that has not escaped.
 _ANYTHING = ("anything",)
+#: Ops that hand a memref on without hiding where it goes (`roots` follows it there), or only look at its elements.
+_KEEPING = ("affine", "arith", "cf", "linalg", "memref", "scf", "vector")
 
 
 def is_memref(value: Any) -> bool:
@@ -51,7 +54,8 @@ class Aliases:
         self._functions: dict[str, list[Any]] = defaultdict(list)
         self._addressed: set[str] = set()
         self._roots: dict[Any, frozenset[Any]] = {}
-        for op in nested_ops(module):
+        self._ops = list(nested_ops(module))
+        for op in self._ops:
             if op.name == "func.call":
                 self._calls[_symbol(op, "callee")].append(op)
             elif op.name == "func.func":
@@ -61,7 +65,7 @@ class Aliases:
 
     def may_overlap(self, a: Any, b: Any) -> bool:
         """Whether two memref values may share an element. False is certain (under the assumption above)."""
-        if not _share(self.roots(a), self.roots(b)):
+        if not self._share(self.roots(a), self.roots(b)):
             return False
         if _is_newer(a, b) or _is_newer(b, a):
             return False
@@ -83,6 +87,37 @@ class Aliases:
                     todo.append(source)
         self._roots[value] = frozenset(found)
         return self._roots[value]
+
+    def _share(self, a: frozenset[Any], b: frozenset[Any]) -> bool:
+        if a & b:
+            return True
+        # What may be anything may be whatever the other is, unless that was freshly made in this module and kept here.
+        return any(
+            _ANYTHING in x and any(r[0] != "fresh" or r in self._escaped for r in y) for x, y in ((a, b), (b, a))
+        )
+
+    @cached_property
+    def _escaped(self) -> frozenset[Any]:
+        """The roots of memrefs that go where `roots` cannot follow: stored in memory, given to functions without a body
+        or to ops that we know nothing about."""
+        found: set[Any] = set()
+        for op in self._ops:
+            for value in self._hidden(op):
+                found |= self.roots(value)
+        return frozenset(found)
+
+    def _hidden(self, op: Any) -> list[Any]:
+        """The memref operands whose way ends at `op`."""
+        memrefs = [o for o in op.operands if is_memref(o)]
+        if op.name in ("memref.store", "affine.store"):
+            return [o for o in list(op.operands)[:1] if is_memref(o)]
+        if op.name == "func.call":
+            callees = self._functions.get(_symbol(op, "callee"), [])
+            return [] if any(len(f.regions[0].blocks) for f in callees) else memrefs
+        if op.name == "memref.extract_aligned_pointer_as_index":
+            return memrefs
+        kept = op.name == "func.return" or op.name.partition(".")[0] in _KEEPING
+        return [] if kept else memrefs
 
     def _step(self, value: Any) -> tuple[list[Any], list[Any]]:
         """(roots, values it may be a copy of) of one value."""
@@ -171,13 +206,6 @@ def _symbol(op: Any, attribute: str) -> str:
     if attribute not in op.attributes:
         return ""
     return str(op.attributes[attribute]).lstrip("@").strip('"')
-
-
-def _share(a: frozenset[Any], b: frozenset[Any]) -> bool:
-    if a & b:
-        return True
-    # What may be anything may be whatever the other is, unless that was freshly made in this module.
-    return any(_ANYTHING in x and any(r[0] != "fresh" for r in y) for x, y in ((a, b), (b, a)))
 
 
 def _origin(value: Any) -> Any:

@@ -135,3 +135,26 @@ func.func @globals() {
   linalg.matmul ins(%0, %1 : memref<4x4xf32>, memref<4x4xf32>) outs(%2 : memref<4x4xf32>)
   return
 }
+
+// -----
+
+// A buffer of ours that was stored in memory, or given to a function that we do not see, may come back from there.
+func.func private @keep(%a: memref<4x4xf32>)
+func.func private @kept() -> memref<4x4xf32>
+func.func @escaped(%x: memref<4x4xf32>) {
+  %stored = memref.alloc() : memref<4x4xf32>
+  %given = memref.alloc() : memref<4x4xf32>
+  %ours = memref.alloc() : memref<4x4xf32>
+  %box = memref.alloc() : memref<memref<4x4xf32>>
+  memref.store %stored, %box[] : memref<memref<4x4xf32>>
+  call @keep(%given) : (memref<4x4xf32>) -> ()
+  %0 = memref.load %box[] : memref<memref<4x4xf32>>
+  // expected-remark @below {{the output may overlap the first input}}
+  linalg.matmul ins(%0, %x : memref<4x4xf32>, memref<4x4xf32>) outs(%stored : memref<4x4xf32>)
+  %1 = call @kept() : () -> memref<4x4xf32>
+  // expected-remark @below {{the output may overlap the second input}}
+  linalg.matmul ins(%x, %1 : memref<4x4xf32>, memref<4x4xf32>) outs(%given : memref<4x4xf32>)
+  // expected-remark @below {{linalg.matmul lifted}}
+  linalg.matmul ins(%0, %1 : memref<4x4xf32>, memref<4x4xf32>) outs(%ours : memref<4x4xf32>)
+  return
+}
