@@ -180,23 +180,16 @@ def _result(type_: Any, number: int, where: str) -> Result:
     return Result(_element(type_, where), None, True, number)
 
 
-_VIEWS = (
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.reinterpret_cast",
-    "memref.subview",
-    "memref.transpose",
-    "memref.view",
-)
 _FIRST_READS = ("memref.copy", "memref.load", "memref.dim", "vector.load", "vector.transfer_read", "affine.load")
 
 
 def _may_write(memory: Any) -> bool:
     """Whether anything may be written to a memref value, directly or through a view of it. When in doubt, yes."""
+    from morello_mlir.lifting.aliases import VIEWS
+
     for use in memory.uses:
         op, index = use.owner.operation, use.operand_number
-        if op.name in _VIEWS:
+        if op.name in VIEWS:
             if any(_may_write(result) for result in op.results):
                 return True
         elif op.name.startswith("linalg."):
@@ -209,9 +202,9 @@ def _may_write(memory: Any) -> bool:
 
 def _first_output(op: Any) -> int:
     """The number of the first destination operand of a linalg op."""
-    import mlir.ir as ir
+    from morello_mlir.lifting.contraction import is_structured, operands_of
 
-    if "operandSegmentSizes" in op.attributes:
-        return int(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[0])
-    # Without segments (transpose, broadcast, softmax) there is one destination, and it is last.
-    return len(op.operands) - 1
+    if is_structured(op):
+        return len(operands_of(op)[0])
+    # What has no body (softmax, pack) has one destination, and it is last; packed sizes may follow: when in doubt, all.
+    return len(op.operands) - 1 if op.name == "linalg.softmax" else 0
