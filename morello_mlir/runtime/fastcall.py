@@ -242,15 +242,16 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-class Function:
-    """The function object for the code at `address`. general: what is called where the fast path does not serve.
+#: Never freed: CPython takes definitions for static, and reads them while it destroys a function object.
+_definitions: list[_MethodDef] = []
 
-    `call` is the object; it is valid while this one lives.
-    """
 
-    def __init__(self, name: str, address: int, general: Callable[..., Any]):
-        self._definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        self.call: Callable[..., Any] = make(ctypes.addressof(self._definition), general, None)
+def function(name: str, address: int, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The function object for the code at `address`, which `general` keeps alive: it is called where the fast path does
+    not serve."""
+    _definitions.append(_MethodDef(name.encode(), address, _METH_FASTCALL, None))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Callable[..., Any] = make(ctypes.addressof(_definitions[-1]), general, None)
+    return made

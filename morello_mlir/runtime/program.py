@@ -59,8 +59,7 @@ class Program:
         #: What `__call__` does, without the detour through the class: callers that count nanoseconds keep this.
         self.call: Callable[..., Any] = self._call
         if build.direct:
-            self._function = fastcall.Function(self.signature.name, addresses[fastcall.PYTHON_ENTRY], self._call)
-            self.call = self._function.call
+            self.call = fastcall.function(self.signature.name, addresses[fastcall.PYTHON_ENTRY], self._call)
 
     @property
     def from_cache(self) -> bool:

@@ -50,7 +50,8 @@ class _Owned:
     """A block from malloc, freed with this object."""
 
     def __init__(self, address: int):
-        weakref.finalize(self, _free(), address)
+        # Not at exit: arrays may outlive it.
+        weakref.finalize(self, _free(), address).atexit = False
 
 
 class Collector:

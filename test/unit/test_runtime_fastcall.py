@@ -52,7 +52,16 @@ def add():
 
 def test_it_is_what_a_static_function_is_called_by(add):
     program = add.program()
-    assert type(program.call) is type(len) and program.call is program._function.call
+    assert type(program.call) is type(len) and program.call.__name__ == "add"
+
+
+def test_it_outlives_the_module():
+    call = morello_mlir.compile(ADD).add.program().call
+    gc.collect()
+    b = ones()
+    assert call(ones(), b) is None and (b == 2).all()
+    del call
+    gc.collect()
 
 
 def test_it_computes_in_place(add):
