@@ -124,7 +124,7 @@ def test_spec_text_round_trip(spec):
             "limits",
         ),
         (
-            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial,[L1=1,L1=2])",
+            "Matmul([1, 2, 3, 4], (f32, L2, row_major), (f32, L2, row_major), (f32, L2, row_major),serial,[L1=1,L1=2])",
             "two limits of one memory",
         ),
         (
