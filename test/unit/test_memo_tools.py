@@ -1,0 +1,218 @@
+"""`morello memo` and `morello precompute`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from morello_mlir.actions import key_of
+from morello_mlir.errors import InputError
+from morello_mlir.memo import manage, precompute
+from morello_mlir.memo.families import Family
+from morello_mlir.memo.memo import Memo
+from morello_mlir.memo.record import decode, encode
+from morello_mlir.memo.store import Store
+from morello_mlir.memo.table import records_of
+from morello_mlir.memo.version import space_of
+from morello_mlir.search.solve import Search
+from morello_mlir.search.tables import Tables
+from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import TARGETS
+from morello_mlir.tools.main import main
+from morello_mlir.tools.precompute import parse_size
+
+AVX2 = TARGETS["avx2"]
+ROWS = (("row_major", "row_major"),)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A memo of every table of one small goal, and of a run."""
+    path = tmp_path_factory.mktemp("memo") / "memo.sqlite"
+    search = Search(AVX2, Memo(AVX2, Store(path)))
+    search.solve(matmul_spec(6, 12, 16))
+    search.solve(matmul_spec(6, 12, 16))
+    search.memo.user.store.close()
+    return path
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    status = main([str(a) for a in args])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_stats(filled, capsys, tmp_path):
+    picture = tmp_path / "memo.svg"
+    status, out, _ = run(capsys, "memo", "stats", "--memo", filled, "--json", "--plot", picture)
+    report = json.loads(out)
+    assert status == 0
+    whole = report["all"]
+    for part in (whole, *report["tables"], *report["spaces"]):
+        assert part["specs_covered"] > 0 and part["boxes"] > 0 and part["bytes"] > 0
+        assert part["bytes_one_record_each"] == 26 * part["specs_covered"]
+        assert part["ratio"] == pytest.approx(part["bytes_one_record_each"] / part["bytes"])
+    assert whole["bytes"] == filled.stat().st_size
+    assert whole["specs_covered"] == sum(t["specs_covered"] for t in report["tables"])
+    assert report["hit_rate"] == 0.5 and report["runs"][0]["memory"] == 1
+    assert {s["target"] for s in report["shipped"]} == set(TARGETS)
+    assert len(ElementTree.parse(picture).getroot().findall(".//{*}circle")) == len(report["tables"])
+
+
+def test_stats_in_words(filled, capsys):
+    status, out, _ = run(capsys, "memo", "stats", "--memo", filled, "--tables")
+    assert status == 0 and "hit rate of the last 1 runs: 50.0%" in out and "shipped for avx2" in out
+
+
+def test_verify(filled, capsys):
+    status, out, _ = run(capsys, "memo", "verify", "--memo", filled, "--sample", 3, "--json")
+    report = json.loads(out)
+    assert status == 0 and report["wrong"] == [] and report["compared"] == 3 and report["damaged"] == 0
+
+
+def test_verify_finds_what_is_wrong(capsys, tmp_path):
+    """Records that are whole and legal, but of another cost model."""
+    other = replace(AVX2, costs=replace(AVX2.costs, call=4000.0))
+    tables = Tables({"m": 12, "k": 12, "n": 32}, other.limits, other)
+    tables.table(key_of(matmul_spec(12, 12, 32, accumulate=True), other))
+    store = Store(tmp_path / "memo")
+    for key in list(tables.tables):
+        if "VRF" not in key.memories:
+            store.put(space_of(AVX2), "avx2", records_of(tables, key))
+    status, out, _ = run(capsys, "memo", "verify", "--memo", store.path, "--sample", 20)
+    assert status == 1 and "wrong: avx2: MatmulAccum" in out
+
+
+def test_merge_export_import(filled, capsys, tmp_path):
+    part, rest, whole = tmp_path / "part", tmp_path / "rest", tmp_path / "whole"
+    assert run(capsys, "memo", "export", part, "--memo", filled, "--match", "GL row_major")[0] == 0
+    assert run(capsys, "memo", "export", rest, "--memo", filled, "--max-boxes", 1 << 30)[0] == 0
+    assert 0 < len(list(Store(part).rows())) < len(list(Store(rest).rows()))
+    status, out, _ = run(capsys, "memo", "merge", part, rest, "--memo", whole, "--json")
+    results = json.loads(out)
+    assert status == 0 and results[str(rest)]["known"] == results[str(part)]["added"]
+    assert {(r.key, r.data) for r in Store(whole).rows()} == {(r.key, r.data) for r in Store(filled).rows()}
+    again = tmp_path / "again"
+    assert run(capsys, "memo", "import", whole, "--memo", again)[0] == 0
+    assert len(list(Store(again).rows())) == len(list(Store(filled).rows()))
+    assert run(capsys, "memo", "export", part, "--memo", filled)[0] == 2, "never over a file"
+
+
+def test_conflicts_keep_what_is_there(filled, tmp_path):
+    row = next(r for r in Store(filled).rows() if r.boxes > 1)
+    record = decode(row.key, row.data)
+    other = Store(tmp_path / "other")
+    record = replace(record, actions=record.actions[::-1])
+    other.put(row.space, row.target, [record])
+    into = Store(tmp_path / "into")
+    manage.merge(into, Store(filled))
+    found = manage.merge(into, other)
+    assert (found.conflicts, found.added, found.known) == (len(record.actions) > 1, 0, len(record.actions) == 1)
+    assert [encode(r) for r in into.get(row.space, row.key)] == [row.data]
+    # Another fingerprint is another space: no conflict.
+    other.put("elsewhere/1", "other", [record])
+    assert manage.merge(into, other, lambda r: r.space == "elsewhere/1").added == 1
+
+
+def test_pack(filled, capsys, tmp_path):
+    copy = tmp_path / "copy"
+    assert run(capsys, "memo", "export", copy, "--memo", filled)[0] == 0
+    status, out, _ = run(capsys, "memo", "pack", "--memo", copy, "--json")
+    report = json.loads(out)
+    assert status == 0 and report["boxes"] <= report["boxes_before"]
+    for row in Store(copy).rows():
+        (same,) = (r for r in Store(filled).rows() if (r.key, r.shape) == (row.key, row.shape))
+        assert (decode(row.key, row.data).boxes.actions() == decode(same.key, same.data).boxes.actions()).all()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["memo", "stats", "--memo", "off"], "the memo is off"),
+        (["memo", "verify", "--memo", "/nowhere/memo"], "there is no memo at /nowhere/memo"),
+        (["memo", "merge", "/nowhere/memo", "--memo", "/tmp/x"], "there is no memo at /nowhere/memo"),
+        (["precompute", "--memo", "off"], "the memo is off"),
+        (["precompute", "--functions", "fft", "--memo", "/tmp/x"], "cannot precompute 'fft'"),
+        (["precompute", "--dtypes", "i8", "--memo", "/tmp/x"], "no kernels for i8"),
+        (["precompute", "--layouts", "diagonal", "--memo", "/tmp/x"], "--layouts: expected LHS:RHS"),
+        (["precompute", "--memory-cap", "lots", "--memo", "/tmp/x"], "cannot read the size 'lots'"),
+        (["precompute", "--targets", "vax", "--memo", "/tmp/x"], "unknown target 'vax'"),
+    ],
+)
+def test_what_is_unusable_is_said(args, message, capsys):
+    status, _, err = run(capsys, *args)
+    assert status == 2 and message in err
+
+
+def test_sizes_read():
+    assert (parse_size("800M"), parse_size("4g"), parse_size("12")) == (800 << 20, 4 << 30, 12)
+    assert precompute.share_memory(4 << 30, 2) == (2, (2 << 30) - precompute.PROCESS_BYTES)
+    assert precompute.share_memory(1 << 20, 8)[0] == 1
+
+
+# ---------------------------------------------------------------- precompute
+
+
+def test_precompute_in_processes_and_again(tmp_path, capsys):
+    path = tmp_path / "memo"
+    args = ("precompute", "--max-size", 6, "--targets", "avx2", "--layouts", "row_major:row_major", "--memo", path)
+    status, out, _ = run(capsys, *args, "--jobs", 2)
+    assert status == 0 and "125 goals for avx2" in out
+    for sizes in ((1, 1, 1), (6, 4, 3), (2, 6, 6)):
+        found = Search(AVX2, Memo(AVX2, Store(path))).solve(matmul_spec(*sizes))
+        assert found.source == "memo" and found.schedule == Search(AVX2).solve(matmul_spec(*sizes)).schedule
+    assert "0 goals" in run(capsys, *args)[1], "what is there is not done again"
+
+
+def test_an_interrupted_precompute_goes_on(tmp_path):
+    store = Store(tmp_path / "memo")
+    family = Family(max_size=8, layouts=ROWS)
+    tasks = precompute.tasks_of([family], AVX2, store, False, 1 << 26)
+    assert len(tasks) > 1
+    precompute.keep(store, AVX2, precompute.work(tasks[0]))
+    left = precompute.tasks_of([family], AVX2, Store(store.path), False, 1 << 26)
+    assert [t.roots for t in left] == [t.roots for t in tasks[1:]]
+
+
+def test_whole_tables_answer_parts_under_limits(tmp_path):
+    store = Store(tmp_path / "memo")
+    family = Family(max_size=4, layouts=ROWS)
+    for task in precompute.tasks_of([family], AVX2, store, True, 1 << 26):
+        precompute.keep(store, AVX2, precompute.work(task))
+    assert precompute.tasks_of([family], AVX2, Store(store.path), True, 1 << 26) == []
+    found = Search(AVX2, Memo(AVX2, store)).solve(matmul_spec(3, 4, 2))
+    assert found.source == "memo" and found.cost == Search(AVX2).solve(matmul_spec(3, 4, 2)).cost
+    assert manage.verify(store, 4).wrong == []
+    assert {row.space for row in store.rows()} == {space_of(AVX2)}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_precompute_on_a_dask_cluster(tmp_path):
+    """A real scheduler with two worker processes."""
+    code = (
+        "import sys\n"
+        "from distributed import LocalCluster\n"
+        "from morello_mlir.tools.main import main\n"
+        "if __name__ == '__main__':\n"
+        "    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:\n"
+        "        args = ['--max-size', '4', '--targets', 'avx2', '--layouts', 'row_major:row_major']\n"
+        "        sys.exit(main(['precompute', *args, '--memo', sys.argv[1], '--dask', cluster.scheduler_address]))\n"
+    )
+    script, path = tmp_path / "run.py", tmp_path / "memo"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "64 goals for avx2" in done.stdout
+    assert Search(AVX2, Memo(AVX2, Store(path))).solve(matmul_spec(4, 3, 2)).source == "memo"
+
+
+def test_a_cluster_that_is_not_there(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(InputError, match="no Dask scheduler"), precompute.open_pool(1, "nonsense://1"):
+        pass
