@@ -47,7 +47,7 @@ class PassError(CompileError):
     """A pass failed; the message carries the location of the op at fault.
 
     pass_name: the pass, where it is known. reported: all that was reported up to the failure, as
-    `morello_mlir.passes.diagnostics.Diagnostic` values (warnings and remarks included).
+    `morello_mlir.diagnostics.Diagnostic` values (warnings and remarks included).
     """
 
     def __init__(
