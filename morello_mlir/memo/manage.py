@@ -20,6 +20,7 @@ from .memo import Memo
 from .precompute import joined_with
 from .record import PLAIN_BYTES, DamagedRecord, Record, decode
 from .store import Row, Store
+from .variants import Classes, packed, pattern_of, tables_of
 from .version import space_of
 
 
@@ -104,14 +105,12 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
     current = current_spaces()
     before = store.dropped
     for row in store.rows():
-        try:
-            record = decode(row.key, row.data)
-        except DamagedRecord as error:
-            store.drop(row.space, row.key, row.shape, str(error))
+        record = _sound(store, row)
+        if record is None:
             continue
         verdict.records += 1
-        if row.space in current and len(record.boxes):
-            found.append((current[row.space], parse_key(row.key), record))
+        if row.space in current:
+            found += [(current[row.space], parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
     verdict.damaged = store.dropped - before
     for target, spec in _sample(found, sample, random.Random(seed), largest):
         verdict.compared += 1
@@ -181,17 +180,23 @@ def merge(into: Store, source: Store, wanted: Callable[[Row], bool] = lambda row
         except DamagedRecord:
             out.damaged += 1
             continue
-        known = {r.shape: r for r in into.get(row.space, row.key)}
-        if record.shape in known and record.complete:
-            same = _same_policy(known[record.shape], record)
-            out.known += same
-            out.conflicts += not same
-            continue
-        if not record.complete:
-            record = _united(row, record, known)
-        into.put(row.space, row.target, [record])
-        out.added += 1
+        for table in tables_of(record):
+            _add(into, row, table, out)
     return out
+
+
+def _add(into: Store, row: Row, record: Record, out: Merged) -> None:
+    """Adds one table to `into`, unless it is there."""
+    known = {r.shape: r for r in into.get(row.space, record.key)}
+    if record.shape in known and record.complete:
+        same = _same_policy(known[record.shape], record)
+        out.known += same
+        out.conflicts += not same
+        return
+    if not record.complete:
+        record = _united(row, record, known)
+    into.put(row.space, row.target, [record])
+    out.added += 1
 
 
 def _same_policy(a: Record, b: Record) -> bool:
@@ -212,22 +217,50 @@ def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
 
 
 def pack(store: Store) -> tuple[int, int]:
-    """Compresses every record again, trying all orders of the axes. Returns the boxes before and after."""
+    """Compresses every record again: tables that differ in row stride classes together, the others with all orders of
+    the axes. Returns the boxes before and after."""
     before = after = 0
+    groups: dict[tuple[str, str, str], dict[Classes, Record]] = {}
     for row in list(store.rows()):
-        try:
-            record = decode(row.key, row.data)
-        except DamagedRecord as error:
-            store.drop(row.space, row.key, row.shape, str(error))
+        record = _sound(store, row)
+        if record is None:
             continue
-        before += len(record.boxes)
-        if record.boxes.cost is None:
-            boxes = compress(record.boxes.actions())
-            if len(boxes) < len(record.boxes):
-                record = replace(record, boxes=boxes)
-                store.put(row.space, row.target, [record])
-        after += len(record.boxes)
+        before += row.boxes
+        for table in tables_of(record):
+            pattern = pattern_of(parse_key(table.key)) if table.shape.startswith("scale") else None
+            if pattern is None:
+                after += _packed_alone(store, row, table)
+                continue
+            members = groups.setdefault((row.space, row.target, pattern[0]), {})
+            known = members.get(pattern[1])
+            if known is None or known.boxes.shape < table.boxes.shape:
+                members[pattern[1]] = table
+    for (space, target, name), members in groups.items():
+        whole = packed(name, members)
+        store.put(space, target, [whole])
+        for table in members.values():
+            store.delete(space, table.key, table.shape)
+        after += len(whole.boxes)
     return before, after
+
+
+def _sound(store: Store, row: Row) -> Record | None:
+    """The record of `row`; None where it is damaged, which drops it."""
+    try:
+        return decode(row.key, row.data)
+    except DamagedRecord as error:
+        store.drop(row.space, row.key, row.shape, str(error))
+        return None
+
+
+def _packed_alone(store: Store, row: Row, record: Record) -> int:
+    """Tries all orders for one record; returns its boxes."""
+    if record.boxes.cost is None and not record.variants:
+        boxes = compress(record.boxes.actions())
+        if len(boxes) < len(record.boxes):
+            record = replace(record, boxes=boxes)
+            store.put(row.space, row.target, [record])
+    return len(record.boxes)
 
 
 __all__ = [

@@ -20,6 +20,7 @@ from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
 from .store import Store
 from .table import QUICK, block_of, records_of
+from .variants import pattern_of, table_at
 from .version import space_of
 
 
@@ -41,7 +42,12 @@ class Layer:
     def records(self, key: TableKey) -> list[Record]:
         """What is known of the table of `key`, a memo key."""
         if key not in self._records:
-            self._records[key] = self.store.get(self.space, key_text(key))
+            found = self.store.get(self.space, key_text(key))
+            together = pattern_of(key)
+            if together is not None:
+                packs = self.store.get(self.space, together[0])
+                found += [one for p in packs if (one := table_at(p, together[1])) is not None]
+            self._records[key] = found
         return self._records[key]
 
     def forget(self, key: TableKey) -> None:

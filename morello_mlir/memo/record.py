@@ -39,10 +39,11 @@ class DamagedRecord(MorelloError):
 class Record:
     """What is known of the table of `key`.
 
-    variants: row stride classes of leading axes, by dim (empty: the key says them). sizes: of the axes m, k, n.
-    limits: how many the limit axis has. actions: texts of the steps that the boxes number. complete: a cell without a
-    box has no implementation (else it is not known); where a size is off the scale, cells with sizes on the scale alone
-    are left to the record of the scale. specs: how many Specs the boxes answer.
+    sizes: of the axes m, k, n. limits: how many the limit axis has. actions: texts of the steps that the boxes number.
+    complete: a cell without a box has no implementation (else it is not known); where a size is off the scale, cells
+    with sizes on the scale alone are left to the record of the scale. specs: how many Specs the boxes answer.
+    variants, extents: where the record packs several tables, the row stride classes of three leading axes (of m, k and
+    n), and for every combination how many of the sizes its table has (see `variants`).
     """
 
     key: str
@@ -53,6 +54,7 @@ class Record:
     complete: bool
     specs: int
     variants: tuple[tuple[int, ...], ...] = ()
+    extents: tuple[tuple[int, ...], ...] = ()
     _number: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
 
     @property
@@ -62,21 +64,18 @@ class Record:
     @property
     def shape(self) -> str:
         """What tells the records of one key apart."""
+        if self.variants:
+            return "packed"
         if not self.complete:
             return "reached"
         return ("off " if self.is_off_scale else "scale ") + "x".join(str(axis[-1]) for axis in self.sizes)
 
-    def point(
-        self, dims: Mapping[str, int], limit: int, classes: Mapping[str, int] | None = None
-    ) -> tuple[int, ...] | None:
-        """The grid point of sizes `dims`; None where the record has no such sizes."""
+    def point(self, dims: Mapping[str, int], limit: int) -> tuple[int, ...] | None:
+        """The grid point of sizes `dims`; None where the record of a single table has no such sizes."""
         if not self._number:
             for d, axis in zip(AXES, self.sizes, strict=True):
                 self._number[d] = {s: i for i, s in enumerate(axis)}
-            for i, axis in enumerate(self.variants):
-                self._number[f"class {AXES[i]}"] = {s: j for j, s in enumerate(axis)}
-        at = [self._number[f"class {d}"].get((classes or {}).get(d, 0), -1) for d in AXES[: len(self.variants)]]
-        at += [self._number[d].get(dims[d], -1) for d in AXES]
+        at = [self._number[d].get(dims[d], -1) for d in AXES]
         return None if -1 in at or not 0 <= limit < self.limits else (*at, limit)
 
 
@@ -103,7 +102,8 @@ def encode(record: Record) -> bytes:
     header = {
         "sizes": [_sizes_json(a) for a in record.sizes],
         "limits": record.limits,
-        "variants": [list(v) for v in record.variants],
+        "variants": record.variants,
+        "extents": record.extents,
         "actions": list(record.actions),
         "complete": record.complete,
         "specs": record.specs,
@@ -140,7 +140,7 @@ def _read(key: str, data: bytes) -> Record:
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
     sizes = tuple(_sizes_from(a) for a in header["sizes"])
-    variants = tuple(tuple(int(c) for c in v) for v in header["variants"])
+    variants, extents = (tuple(tuple(int(c) for c in v) for v in header[name]) for name in ("variants", "extents"))
     shape = (*map(len, variants), *map(len, sizes), int(header["limits"]))
     count, at = int(header["boxes"]), 4 + length
 
@@ -158,7 +158,9 @@ def _read(key: str, data: bytes) -> Record:
         raise ValueError("boxes outside of the grid")
     boxes = Boxes(shape, lo, hi, action, cost)
     actions = tuple(str(a) for a in header["actions"])
-    return Record(key, sizes, shape[-1], actions, boxes, bool(header["complete"]), int(header["specs"]), variants)
+    return Record(
+        key, sizes, shape[-1], actions, boxes, bool(header["complete"]), int(header["specs"]), variants, extents
+    )
 
 
 # ---------------------------------------------------------------- actions
