@@ -2,7 +2,7 @@
 
 from .base import Action, Child, reason
 from .move import MoveAction
-from .select import KERNELS, KernelAction
+from .select import KERNELS, DotFma, KernelAction, in_flight
 from .space import (
     action_of,
     check,
@@ -25,6 +25,7 @@ __all__ = [
     "KERNELS",
     "Action",
     "Child",
+    "DotFma",
     "KernelAction",
     "MoveAction",
     "OperandState",
@@ -38,6 +39,7 @@ __all__ = [
     "closure",
     "explore",
     "footprint",
+    "in_flight",
     "kernels",
     "key_of",
     "limits_of",

@@ -39,7 +39,7 @@ class KernelAction(Action):
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
         """No kernel runs across panels, or over batches."""
         out: list[Condition] = [(dims["b"] == 1, "tile b by 1 first")]
-        for dim in ("m", "n"):
+        for dim in ("m", "k", "n"):
             width = key.pack_width(dim)
             if width > 1:
                 out.append((dims[dim] <= width, _crosses(dim, dims[dim], width)))
@@ -119,6 +119,11 @@ class BroadcastFma(KernelAction):
         return fixed(cycles + streamed(key, 1, dims, target, k * ceil_div(n, lanes)))
 
 
+def in_flight(target: Target) -> int:
+    """Fused multiply-adds that must be under way at once to cover the latency of one."""
+    return int(target.costs.fma_latency * target.costs.fma_per_cycle)
+
+
 class DotFma(KernelAction):
     """m x n dot products along k, each with as many vector accumulators as the latency asks for; summed at the end."""
 
@@ -135,12 +140,11 @@ class DotFma(KernelAction):
         )
 
     @staticmethod
-    def accumulators(m: Any, n: Any, target: Target) -> Any:
-        """Vector accumulators per dot product: enough to cover the latency, while registers last."""
-        c = target.costs
-        wanted = ceil_div(int(c.fma_latency * c.fma_per_cycle), m * n)
-        room = maximum((target.registers - m - n) // (m * n), 1)
-        return np.minimum(wanted, room)
+    def accumulators(m: Any, n: Any, registers: int, in_flight: int) -> Any:
+        """Vector accumulators per dot product: enough to have `in_flight` multiply-adds under way, while registers
+        last."""
+        room = maximum((registers - m - n) // (m * n), 1)
+        return np.minimum(ceil_div(in_flight, m * n), room)
 
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
         m, n = dims["m"], dims["n"]
@@ -153,7 +157,7 @@ class DotFma(KernelAction):
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         c, lanes = target.costs, target.lanes(key.dtype)
         m, k, n = dims["m"], dims["k"], dims["n"]
-        chains = self.accumulators(m, n, target)
+        chains = self.accumulators(m, n, target.registers, in_flight(target))
         latency = c.fma_latency / chains
         work = maximum(m * n / c.fma_per_cycle, (m + n) / c.loads_per_cycle)
         cycles = ceil_div(k, lanes) * maximum(work, latency) * c.kernel_scale
@@ -171,7 +175,8 @@ class Scalar(KernelAction):
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         m, k, n = dims["m"], dims["k"], dims["n"]
-        cycles = target.costs.call + m * n * k * target.costs.scalar_fma
+        # A float first: the product of three large sizes is no int64.
+        cycles = target.costs.call + target.costs.scalar_fma * m * n * k
         cycles = cycles + streamed(key, 0, dims, target, m * k)
         return fixed(cycles + streamed(key, 1, dims, target, k * n))
 

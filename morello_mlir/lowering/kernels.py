@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..actions import DotFma
 from .builder import Builder, Index
 from .plan import Sizes
 from .views import Flat, Operand
@@ -99,21 +100,13 @@ def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, t
 
 # ---------------------------------------------------------------- dot_fma
 
-#: Fused multiply-adds that must be under way at once: latency times throughput.
-IN_FLIGHT = 8
-
-
-def dot_chains(m: int, n: int, registers: int) -> int:
-    """Accumulators for each dot product of an m x n tile: enough to cover the latency, while registers last."""
-    wanted = -(-IN_FLIGHT // (m * n))
-    return min(wanted, max((registers - m - n) // (m * n), 1))
-
 
 def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) -> None:
     """An m x n tile of dot products: vectors along k, several accumulators each, summed at the end."""
     _, m, depth, n = sizes
     lhs, rhs, out = operands
-    lanes, chains = b.machine.lanes, dot_chains(m, n, b.machine.registers)
+    lanes = b.machine.lanes
+    chains = int(DotFma.accumulators(m, n, b.machine.registers, b.machine.in_flight))
     a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
     dots = _Dots(b, a, w, (lhs.view.stride(1), lhs.view.stride(2)), (rhs.view.stride(2), rhs.view.stride(1)), m, n)
     sums = [b.zeros()] * (m * n * chains)

@@ -1,9 +1,10 @@
-"""What code generation asks of a target: vector lanes, registers, and whether masked stores are cheap."""
+"""What code generation asks of a target: vector lanes, registers, latency, and whether masked stores are cheap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..actions import in_flight
 from ..targets import Target
 
 #: Rows that a copying pack reads at once: they share the way through the panels, and few streams stay open.
@@ -16,16 +17,18 @@ class Machine:
 
     lanes: elements of a vector register. registers: how many there are. masks: a store under a mask costs what a store
     costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on some cores.
+    in_flight: multiply-adds that must be under way at once.
     """
 
     dtype: str
     lanes: int
     registers: int
     masks: bool
+    in_flight: int
 
     @staticmethod
     def of(target: Target, dtype: str) -> Machine:
-        return Machine(dtype, target.lanes(dtype), target.registers, "+avx512vl" in target.features)
+        return Machine(dtype, target.lanes(dtype), target.registers, "+avx512vl" in target.features, in_flight(target))
 
     def vector(self, lanes: int | None = None) -> str:
         """The MLIR type of a vector of `lanes` elements, or of a whole register."""

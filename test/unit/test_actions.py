@@ -93,6 +93,11 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
         (accum(m=4, n=16, **L1), Kernel("dot_fma"), "rhs needs unit stride along k"),
         (accum(m=4, n=16, **L1 | {"rhs": "L1, col_major"}), Kernel("dot_fma"), "registers"),
         (accum(m=4, n=16, **L1 | {"rhs": "L1, [b, n/8, k, n%8]"}), Kernel("scalar"), "across a panel of 8"),
+        (
+            accum(m=4, n=4, k=16, **L1 | {"lhs": "L1, [b, k/8, m, k%8]"}),
+            Kernel("scalar"),
+            "k=16 reaches across a panel of 8",
+        ),
         (matmul_spec(1, 1, 1), Kernel("scalar"), "put to_accum above"),
     ],
 )
