@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     target = get_target(options.target)
     if "(" in options.input:
-        return _explain(options, target, [_solve(options, target, Spec.parse(options.input))])
+        return _explain(options, target, [_solve(options, target, Spec.parse(options.input))], [])
     if options.schedule:
         raise InputError("--schedule goes with a Spec, not with a file (write it on the morello.spec op instead)")
     return _cli.isolated("morello", options.input, lambda notebook: _file(options, target, notebook))
@@ -46,20 +46,22 @@ def _solve(options: argparse.Namespace, target: Target, spec: Spec) -> Solution:
 
 def _file(options: argparse.Namespace, target: Target, notebook: _cli.Notebook) -> int:
     notebook.note("loading MLIR")
-    return _explain(options, target, list(_lifted(options.input, target, notebook)))
+    remarks: list[str] = []
+    return _explain(options, target, list(_lifted(options.input, target, notebook, remarks)), remarks)
 
 
-def _lifted(path: str, target: Target, notebook: _cli.Notebook) -> Iterator[Solution]:
-    """The solutions of every Spec that lifting finds in the module at `path`."""
+def _lifted(path: str, target: Target, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Solution]:
+    """The solutions of every Spec that lifting finds in the module at `path`; what it says goes to `remarks`."""
     from ..dialect import spec_ops
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
     from ..runtime.context import parse_file, parse_text
 
-    module = parse_text(_cli.read_text("-")) if path == "-" else parse_file(path)
+    module = parse_text(_cli.read_bytes("-")) if path == "-" else parse_file(path)
     with module.context:
         notebook.note("lifting")
-        run_pipeline(module.operation, f"builtin.module({stages(target=target.name)['lift']})")
+        said = run_pipeline(module.operation, f"builtin.module({stages(target=target.name)['lift']})")
+        remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
         for op in spec_ops(module.operation):
             found.setdefault((op.spec.canonical(), op.schedule_text), op)
@@ -69,12 +71,12 @@ def _lifted(path: str, target: Target, notebook: _cli.Notebook) -> Iterator[Solu
         yield search.solve(spec) if text is None else search.complete(spec, parse(text))
 
 
-def _explain(options: argparse.Namespace, target: Target, solutions: list[Solution]) -> int:
+def _explain(options: argparse.Namespace, target: Target, solutions: list[Solution], remarks: list[str]) -> int:
     if options.json:
         print(json.dumps([_record(s, target) for s in solutions], indent=2))
         return 0
     if not solutions:
-        print("nothing was lifted (morello-run --remarks says why)")
+        print("nothing was lifted" + (":" if remarks else ""), *remarks, sep="\n")
     for number, s in enumerate(solutions):
         if number:
             print()
