@@ -79,8 +79,6 @@ def recognise(op: Any) -> Contraction:
     values = (*inputs, *outputs)
     maps = [_dims_of(m, what) for m, what in zip(indexing_maps(op), _NAMES, strict=True)]
     views = tuple(view_of(v.type, what) for v, what in zip(values, _NAMES, strict=True))
-    if len({isinstance(v.type, ir.MemRefType) for v in values}) != 1:
-        raise NotLifted("it mixes tensors and memrefs")
     if not views[2].injective:
         raise NotLifted(f"elements of the output overlap ({values[2].type})")
     loops = _loops(op, maps, views)

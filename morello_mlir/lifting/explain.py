@@ -70,8 +70,10 @@ def _check_place(op: Any) -> None:
     parent = op.operation.parent
     while parent is not None and parent.operation.name.partition(".")[0] in _ENCLOSING:
         parent = parent.operation.parent
-    if parent is None or parent.operation.name != "func.func":
-        raise NotLifted(f"it is inside '{parent.operation.name}'" if parent is not None else "it is in no function")
+    if parent is None or parent.operation.name == "builtin.module":
+        raise NotLifted("it is in no function")
+    if parent.operation.name != "func.func":
+        raise NotLifted(f"it is inside '{parent.operation.name}'")
     module = parent.operation.parent
     if module is None or module.operation.name != "builtin.module":
         raise NotLifted("its function is not in a builtin.module")

@@ -59,6 +59,42 @@ def test_the_pure_core_imports_no_compiler(layer: str) -> None:
         assert not _imports(path) & set(FOREIGN), path
 
 
+#: What each layer of the pure core may import of the package; above them all is everything else. The schedule tree is
+#: shared by actions and search.
+LAYERS = {
+    "spec": (),
+    "targets": ("spec",),
+    "actions": ("spec", "targets", "search.schedule"),
+    "search": ("spec", "targets", "actions", "memo"),
+    "memo": ("spec", "targets", "actions", "search"),
+}
+
+
+def _inner_imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports, as `layer` or `layer.module`."""
+    package = path.parent.relative_to(ROOT).parts
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        parts = (node.module or "").split(".") if node.module else []
+        if node.level:
+            parts = [*package[: len(package) - node.level + 1], *parts]
+        if parts[:1] == ["morello_mlir"]:
+            names = [[*parts[1:], alias.name] for alias in node.names] if len(parts) < 3 else [parts[1:]]
+            found |= {".".join(name[:2]) for name in names}
+    return found
+
+
+@pytest.mark.parametrize("layer", PURE)
+def test_layers_look_down_only(layer: str) -> None:
+    for path in (ROOT / "morello_mlir" / layer).rglob("*.py"):
+        for name in _inner_imports(path):
+            top = name.split(".")[0]
+            common = top in ("errors", "hashed", "diagnostics", layer)
+            assert common or top in LAYERS[layer] or name in LAYERS[layer], f"{path} imports {name}"
+
+
 def _project() -> str:
     return (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 

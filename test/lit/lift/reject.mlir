@@ -79,3 +79,29 @@ func.func @launch(%a: memref<4x5xf32>, %b: memref<5xf32>, %c: memref<4xf32>, %i:
   }
   return
 }
+
+// -----
+
+// All three loops parallel: what upstream makes of it adds into the output in any order it likes.
+func.func @declared(%a: memref<4x4xf32>, %b: memref<4x4xf32>, %c: memref<4x4xf32>) {
+  // expected-remark @below {{not a contraction: loop d2 is declared parallel and indexed as reduction}}
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                                   affine_map<(m, n, k) -> (m, n)>],
+                  iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%a, %b : memref<4x4xf32>, memref<4x4xf32>) outs(%c : memref<4x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %z, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+memref.global "private" @g : memref<4x4xf32> = uninitialized
+memref.global "private" @h : memref<4x4xf32> = uninitialized
+%a = memref.get_global @g : memref<4x4xf32>
+%b = memref.get_global @h : memref<4x4xf32>
+// expected-remark @below {{linalg.matmul not lifted: it is in no function}}
+linalg.matmul ins(%a, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%b : memref<4x4xf32>)
