@@ -31,12 +31,14 @@ class MorelloApply(Pass):
 
     def run(self, op: Any) -> None:
         from morello_mlir.lowering.execute import execute, prepare
+        from morello_mlir.lowering.plan import Stop
         from morello_mlir.search.schedule import parse
         from morello_mlir.targets import get_target
 
         try:
             target = get_target(self.target)
-        except InputError as error:
+            Stop.parse(self.stop_at)
+        except (InputError, ScheduleError) as error:
             self.fail(op, str(error))
         roots = []
         for spec_op in spec_ops(op):

@@ -119,7 +119,7 @@ class Stop:
         if value is None or value == "":
             return None
         text = str(value)
-        if text.isdigit():
+        if text.isascii() and text.isdigit() and len(text) <= 9:
             return Stop(levels=int(text))
         if text in Stop.KINDS:
             return Stop(kind=text)

@@ -74,11 +74,16 @@ def _from_torch(torch: Any, value: Any, where: str) -> np.ndarray:
 def check_array(array: np.ndarray, parameter: Parameter, where: str) -> None:
     """Check dtype, rank and sizes against a parameter. Raises InputError."""
     element = parameter.element
-    if array.dtype not in element.accepts:
+    if native(array.dtype) not in element.accepts:
         raise InputError(f"{where}: expected dtype {element.describe()} for {element.mlir}, got {array.dtype.name}")
     wanted = parameter.shape or ()
     if array.ndim != len(wanted) or any(w not in (None, s) for s, w in zip(array.shape, wanted, strict=True)):
         raise InputError(f"{where}: expected shape {shape_text(wanted)}, got {shape_text(array.shape)}")
+
+
+def native(dtype: np.dtype) -> np.dtype:
+    """The dtype in this machine's byte order: an array in the other one is copied, as one with other strides is."""
+    return dtype.newbyteorder("=")
 
 
 def shape_text(shape: tuple[int | None, ...]) -> str:
@@ -92,7 +97,7 @@ def memory_for(array: np.ndarray, parameter: Parameter, where: str) -> Memory:
         raise InputError(f"{where}: the program writes to this memref, but the array is read-only")
     if has_layout(array, parameter):
         return Memory(array, None)
-    view = allocate(array.shape, array.dtype, parameter.strides)
+    view = allocate(array.shape, native(array.dtype), parameter.strides)
     view[...] = array
     return Memory(view, array if parameter.memref and parameter.written else None)
 
@@ -186,9 +191,9 @@ def scalar_slots(value: Any, element: Element, where: str) -> list[int]:
             raise InputError(
                 f"{where}: expected a scalar {element.mlir}, got an array of shape {shape_text(array.shape)}"
             )
-        if array.dtype not in element.accepts:
+        if native(array.dtype) not in element.accepts:
             raise InputError(f"{where}: expected dtype {element.describe()} for {element.mlir}, got {array.dtype.name}")
-    data = array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
+    data = array.astype(native(array.dtype), copy=False).tobytes()
     data += bytes(-len(data) % 8)
     return list(struct.unpack(f"={len(data) // 8}q", data))
 

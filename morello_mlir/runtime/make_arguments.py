@@ -11,7 +11,7 @@ import numpy as np
 
 from morello_mlir.errors import InputError
 
-from .arguments import shape_text
+from .arguments import native, shape_text
 from .elements import Element
 from .signature import Parameter, Signature
 
@@ -80,6 +80,8 @@ def load(path: str, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
 def _read(archive: Any, name: str, path: str) -> np.ndarray:
     try:
         array: np.ndarray = archive[name]
+        # Values are what counts, not the byte order of the machine that wrote them: bits are taken from native ones.
+        array = array.astype(native(array.dtype), copy=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: cannot read array '{name}': {_first_line(error)}") from error
     return array

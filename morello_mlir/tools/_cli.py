@@ -71,22 +71,26 @@ def _decoded(path: str, data: bytes) -> str:
 
 
 def write_text(path: str | None, text: str) -> None:
+    """As `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | None, data: bytes) -> None:
     """Write to a file (whole or not at all), or to stdout for None and `-`. Raises InputError."""
     if path is None or path == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        print_out(data)
         return
     # The file behind a symbolic link is replaced, not the link.
     target = Path(path).resolve()
     try:
         if target.exists() and not target.is_file():
             # A device or a pipe (/dev/null) is written to, never replaced.
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(data)
             return
-        handle, temporary = tempfile.mkstemp(prefix=target.name, dir=target.parent)
+        handle, temporary = tempfile.mkstemp(prefix=target.name[:32], dir=target.parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
             # mkstemp makes private files; a compiler's output has the usual permissions.
             mask = os.umask(0)
             os.umask(mask)
@@ -97,6 +101,38 @@ def write_text(path: str | None, text: str) -> None:
             raise
     except OSError as error:
         raise InputError(located(path, 0, 0, f"cannot write output file: {error.strerror}")) from error
+
+
+def print_out(data: bytes) -> None:
+    """Write to stdout, now, and all that waits for it. Raises InputError (a full disk), BrokenPipeError."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_stdout()
+        raise InputError(f"cannot write to the standard output: {error.strerror}") from error
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered for stdout, and what follows, nowhere: it cannot be written, and Python would
+    complain about it again at every flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_standard_streams() -> None:
+    """Connect standard streams that were closed before we started (`tool >&-`) to the null device. The next file that
+    something opens would get their numbers otherwise, and receive what libraries print."""
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def display_name(path: str) -> str:
@@ -115,9 +151,10 @@ def run_tool(tool: str, work: Callable[[], int], *, input_error: int = InputErro
 
     input_error: the status for unusable input (`morello-opt` has 1 where others have 2).
     """
+    open_standard_streams()
     try:
         status = work()
-        sys.stdout.flush()
+        print_out(b"")
         return status
     except InputError as error:
         say(tool, str(error))
@@ -128,9 +165,16 @@ def run_tool(tool: str, work: Callable[[], int], *, input_error: int = InputErro
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`). Python would complain again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone (`| head`).
+        _discard_stdout()
         return 0
+    except OSError as error:
+        # A full disk, most likely; files that we were asked to read or write have messages of their own.
+        if os.environ.get("MORELLO_STRICT"):
+            raise
+        _discard_stdout()
+        say(tool, str(error))
+        return input_error
 
 
 def say(tool: str, message: str) -> None:
@@ -166,6 +210,7 @@ def isolated(
     Returns the child's status, which is that of `run_tool`; `crash_status` where it was killed by a signal, 130 where
     it was interrupted.
     """
+    open_standard_streams()
     notebook = Notebook()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -33,15 +33,15 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--version", action="version", version=_cli.version_line(PROGRAM))
-    p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode")
+    p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode (- for stdin)")
     p.add_argument("--entry", metavar="NAME", help="the function to run (default: the only public one)")
     p.add_argument(
         "--args", default="random", metavar="random|zeros|ones|FILE.npz", help="its arguments (default: random)"
     )
     p.add_argument("--expect", metavar="FILE.npz", help="compare the results with these")
-    p.add_argument("--rtol", type=float, metavar="X", help="relative tolerance (default: by dtype)")
-    p.add_argument("--atol", type=float, metavar="X", help="absolute tolerance (default: by dtype)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default: 0)")
+    p.add_argument("--rtol", type=_tolerance, metavar="X", help="relative tolerance (default: by dtype)")
+    p.add_argument("--atol", type=_tolerance, metavar="X", help="absolute tolerance (default: by dtype)")
+    p.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random arguments (default: 0)")
     p.add_argument(
         "--check", action="store_true", help="compare with the plain loops that upstream makes of the module"
     )
@@ -58,8 +58,27 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def _tolerance(text: str) -> float:
+    """The value of --rtol or --atol: zero or more; anything else would make no difference acceptable, or be a slip."""
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from zero up")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from zero up")
+    return value
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status. The work happens in a child process: a crash is an error like others."""
+    return _cli.run_tool(PROGRAM, lambda: _main(argv))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     return _cli.isolated(PROGRAM, options.file, lambda notebook: guarded(options, notebook))
 
@@ -96,11 +115,14 @@ class _Run:
         self.notebook = notebook
         self.report: dict[str, Any] = {}
         self.failures: list[str] = []
+        self._stdin: bytes | None = None
 
     def run(self) -> int:
         options = self.options
-        if options.output and not options.emit:
+        if options.output is not None and not options.emit:
             raise InputError("-o says where --emit goes: give --emit too")
+        if options.emit and (options.check or options.bench or options.expect):
+            raise InputError("--emit prints the code instead of running it: --check, --expect and --bench need a run")
         module = self._compile(optimize=False if options.no_morello else None)
         function = module._only()
         args = self._arguments(function.signature)
@@ -123,8 +145,14 @@ class _Run:
         from morello_mlir.api import compile as compile_module
 
         options = self.options
+        if options.file == "-" and self._stdin is None:
+            self._stdin = _cli.read_bytes("-")
         return compile_module(
-            Path(options.file), entry=options.entry, target=options.target, threads=options.threads, optimize=optimize
+            Path(options.file) if self._stdin is None else self._stdin,
+            entry=options.entry,
+            target=options.target,
+            threads=options.threads,
+            optimize=optimize,
         )
 
     def _arguments(self, signature: Any) -> list[Any]:
@@ -137,14 +165,7 @@ class _Run:
 
     def _emit(self, module: Any, args: list[Any]) -> None:
         code = module.emit(self.options.emit, *args)
-        data = code if isinstance(code, bytes) else code.encode()
-        if self.options.output:
-            from pathlib import Path
-
-            Path(self.options.output).write_bytes(data)
-        else:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+        _cli.write_bytes(self.options.output, code if isinstance(code, bytes) else code.encode())
 
     # ---- running and comparing -------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ def test_illegal_steps_are_named() -> None:
         plan_of(IN_CACHE + "kernel broadcast_fma", 4, 5, 6)
 
 
-@pytest.mark.parametrize("text", ["lunch", "-1", "1.5"])
+@pytest.mark.parametrize("text", ["lunch", "-1", "1.5", "²", "9" * 5000])
 def test_unknown_stops_are_refused(text: str) -> None:
     with pytest.raises(ScheduleError, match="expected a number of steps or one of to_accum"):
         Stop.parse(text)

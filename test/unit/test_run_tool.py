@@ -212,6 +212,39 @@ def test_closeness(got, want, ok):
     assert np.isfinite(outcome.max_rel)
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--seed", "-1"), "argument --seed: '-1' is not a number from zero up"),
+        (("--rtol", "nan"), "argument --rtol: 'nan' is not a number from zero up"),
+        (("--atol", "-1"), "argument --atol: '-1' is not a number from zero up"),
+        (("--emit", "asm", "--check"), "need a run"),
+    ],
+)
+def test_flags_that_make_no_sense(matmul, flags, message):
+    done = run(matmul / "m.mlir", *flags)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_module_from_stdin(matmul):
+    done = run("-", "--check", input=MATMUL)
+    assert done.returncode == 0
+    assert "check: right" in done.stdout
+    bad = run("-", input="nonsense")
+    assert bad.returncode == 1
+    assert "custom op 'nonsense' is unknown" in bad.stderr
+
+
+def test_files_in_the_other_byte_order(matmul):
+    """Numbers are numbers, whichever machine saved them: as arguments, and as what is expected."""
+    with np.load(matmul / "args.npz") as args, np.load(matmul / "right.npz") as right:
+        np.savez(matmul / "swapped.npz", **{name: a.astype(a.dtype.newbyteorder()) for name, a in args.items()})
+        np.savez(matmul / "swapped_right.npz", ret0=right["ret0"].astype(right["ret0"].dtype.newbyteorder()))
+    files = (matmul / "m.mlir", "--args", matmul / "swapped.npz", "--expect", matmul / "swapped_right.npz")
+    assert run(*files).returncode == 0
+
+
 def test_integers_are_exact():
     big = np.array([2**60], np.int64)
     assert compare(big, big, "x", 1.0, 1.0).ok

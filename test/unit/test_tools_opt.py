@@ -130,6 +130,22 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.parametrize("module", ["opt", "run", "main"])
+@pytest.mark.parametrize("redirection", ["0<&-", ">&-", "2>&-", "0<&- >&- 2>&-", ">/dev/full"])
+def test_closed_and_full_streams(tmp_path: Path, module: str, redirection: str) -> None:
+    """A stream that nobody gave us swallows what is written to it; one that cannot be written is an error."""
+    if redirection == ">/dev/full" and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    source = tmp_path / "a.mlir"
+    source.write_text(SOURCE)
+    tool = f"{sys.executable} -m morello_mlir.tools.{module} {'explain' if module == 'main' else ''} {source}"
+    done = subprocess.run(["sh", "-c", f"{tool} {redirection}"], capture_output=True, text=True, timeout=100)
+    full = redirection == ">/dev/full"
+    assert done.returncode == (0 if not full else 1 if module == "opt" else 2), done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("No space left" in done.stderr) == full
+
+
 def test_crashes_are_named_with_what_was_running(capfd: pytest.CaptureFixture[str]) -> None:
     def crash(notebook: _cli.Notebook) -> int:
         notebook.note("pass 'x'")
