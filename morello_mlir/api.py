@@ -82,8 +82,18 @@ def _parse(module: Any) -> Any:
 
 
 def _looks_like_source(text: str | bytes) -> bool:
-    """Text or bytecode rather than a path: a path has no line break and no bracket that MLIR needs."""
-    return isinstance(text, bytes) or not text.strip() or any(c in text for c in "\n({")
+    """Text or bytecode rather than a path: a path has no line break, and no bracket that MLIR needs unless the file is
+    there."""
+    if isinstance(text, bytes) or not text.strip() or "\n" in text:
+        return True
+    return any(c in text for c in "({") and not _is_file(text)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a zero in it
+        return False
 
 
 def _target_name(target: str) -> str:

@@ -71,8 +71,8 @@ def parse_text(source: str | bytes) -> Any:
 def _parsed(parse: Callable[[], Any], name: str) -> Any:
     import mlir.ir as ir
 
-    context = shared_context()
-    with LOCK, context, diagnostics.capture(context) as sink:
+    # The lock first: two threads that come first must not make a context each.
+    with LOCK, shared_context() as context, diagnostics.capture(context) as sink:
         try:
             return parse()
         except (ir.MLIRError, ValueError) as error:

@@ -90,7 +90,7 @@ def test_any_source(tmp_path):
     from morello_mlir.runtime.context import parse_text
 
     text = matmul_text(2, 2, 2)
-    path = tmp_path / "m.mlir"
+    path = tmp_path / "m (copy).mlir"
     path.write_text(text)
     parsed = parse_text(text)
     with open(tmp_path / "m.mlirbc", "wb") as file:  # noqa: PTH123 - the bindings want a file object
