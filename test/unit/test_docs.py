@@ -1,0 +1,99 @@
+"""The documentation is true where a machine can tell: files exist, commands parse, schedules are legal."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from morello_mlir.actions import check_tree
+from morello_mlir.search.schedule import parse
+from morello_mlir.spec import Spec, matmul_spec
+from morello_mlir.targets import get_target
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOOLS = ("morello", "morello-opt", "morello-run")
+
+
+def pages() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+
+
+def _code(page: Path) -> str:
+    """The indented blocks of a page, without prompts."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line[4:].removeprefix("$ ") if line.startswith("    ") else "" for line in lines)
+
+
+def _commands(page: Path) -> Iterator[list[str]]:
+    for line in _code(page).splitlines():
+        if line.split(" ", 1)[0] in TOOLS:
+            # Up to a redirection.
+            yield shlex.split(line.partition(" > ")[0], comments=True)
+
+
+@pages()
+def test_files_that_are_mentioned_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    folders = "|".join(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith("."))
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", text)
+    missing = [name for name in named if not (ROOT / name).exists()]
+    linked = re.findall(r"\]\(([\w./-]+)\)", text)
+    missing += [name for name in linked if not (page.parent / name).exists()]
+    assert not missing
+
+
+@pages()
+def test_tests_that_are_mentioned_exist(page: Path) -> None:
+    tests = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "test" / "unit").glob("*.py"))
+    for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8")):
+        assert f"def {name}(" in tests, name
+
+
+@pages()
+def test_commands_have_the_flags_and_passes(page: Path) -> None:
+    from morello_mlir.passes.pipeline import Pipeline
+    from morello_mlir.tools import _opt_flags, explain, main, run
+
+    for tool, *arguments in _commands(page):
+        if tool == "morello-opt":
+            flags = _opt_flags.parse_flags(arguments)
+            if flags.pipeline:
+                Pipeline.parse(flags.pipeline)
+        elif tool == "morello-run":
+            run.parser().parse_args(arguments)
+        elif arguments[0] == "explain":
+            import argparse
+
+            parser = argparse.ArgumentParser()
+            explain.add_arguments(parser)
+            given = parser.parse_args(arguments[1:])
+            if "(" in given.input and "..." not in given.input:
+                Spec.parse(given.input)
+        else:
+            assert arguments[0] in main.COMMANDS
+
+
+def test_the_schedule_on_the_page_is_legal() -> None:
+    code = _code(ROOT / "docs" / "schedule-language.md")
+    first = code[code.index("to_accum\n") :].split("\n\n", 1)[0]
+    check_tree(matmul_spec(192, 600, 256), parse(first), get_target("avx2"))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/schedule-language.md"])
+def test_schedules_on_ops_parse(page: str) -> None:
+    written = re.findall(r"morello\.schedule = \[(.*?)\]\}", _code(ROOT / page))
+    assert written
+    for lines in written:
+        parse("\n".join(re.findall(r'"(.*?)"', lines)))
+
+
+def test_specs_on_the_page_parse() -> None:
+    for text in re.findall(
+        r"Matmul\(\[\d.*?serial\)", (ROOT / "docs" / "spec-language.md").read_text(encoding="utf-8")
+    ):
+        assert str(Spec.parse(text)) == text
