@@ -79,7 +79,7 @@ class Program:
         if len(args) != len(self._inputs):
             raise InputError(f"@{self.signature.name}: expected {len(self._inputs)} arguments, got {len(args)}")
         slots: list[int] = []
-        memories: list[Memory] = []
+        memories: list[tuple[int, Memory]] = []
         for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
             self._add(value, parameter, f"argument {position}", slots, memories)
         outputs: list[np.ndarray] = []
@@ -90,12 +90,14 @@ class Program:
         packet = self._packet(*slots)
         self._enter(ctypes.addressof(packet))
         # Also after a failed assertion: what was written until then is in the caller's memory, copied or not.
-        for memory in memories:
+        for _, memory in memories:
             memory.write_back()
         self._raise_on_assertion(packet)
         return self._results(packet, memories, outputs)
 
-    def _add(self, value: Any, parameter: Parameter, where: str, slots: list[int], memories: list[Memory]) -> None:
+    def _add(
+        self, value: Any, parameter: Parameter, where: str, slots: list[int], memories: list[tuple[int, Memory]]
+    ) -> None:
         where = f"@{self.signature.name}: {where}"
         if parameter.shape is None:
             slots += scalar_slots(value, parameter.element, where)
@@ -103,8 +105,9 @@ class Program:
         array = as_array(value, where)
         check_array(array, parameter, where)
         memory = memory_for(array, parameter, where)
-        memories.append(memory)
-        slots += array_slots(memory, parameter)
+        own = array_slots(memory, parameter)
+        memories.append((own[0], memory))
+        slots += own
 
     def _raise_on_assertion(self, packet: Any) -> None:
         at = self.build.layout.status
@@ -112,11 +115,11 @@ class Program:
             message = self.build.assertions[packet[at] - 1]
             raise AssertionFailed(f"@{self.signature.name}: assertion failed: {message}")
 
-    def _results(self, packet: Any, memories: list[Memory], outputs: list[np.ndarray]) -> Any:
+    def _results(self, packet: Any, memories: list[tuple[int, Memory]], outputs: list[np.ndarray]) -> Any:
         found: dict[int, Any] = {
             p.result: array for p, array in zip(self._outputs, outputs, strict=True) if p.result is not None
         }
-        collector = Collector(memories)
+        collector = Collector(dict(memories))
         for result, at in zip(self.signature.results, self.build.layout.results, strict=True):
             slots = packet[at : at + result_slots(result)]
             found[result.number] = (

@@ -12,7 +12,6 @@ import numpy as np
 
 from .arguments import Memory
 from .elements import Element
-from .objects import data_address
 from .signature import Result
 
 # Upstream's lowering gives memrefs of constants this "allocated pointer": not ours to free, and read-only.
@@ -57,11 +56,12 @@ class _Owned:
 class Collector:
     """Turns the array results of one call into numpy arrays.
 
-    arguments: the memory passed in; a result that is one of them is a view of it.
+    arguments: the memory passed in, by the pointer that the program got (which is not the first element's where the
+    type has an offset); a result that is one of them is a view of it.
     """
 
-    def __init__(self, arguments: list[Memory]):
-        self._arguments = {data_address(m.view): m for m in arguments if m.view.size}
+    def __init__(self, arguments: dict[int, Memory]):
+        self._arguments = arguments
         self._owners: dict[int, _Owned] = {}
 
     def array(self, slots: list[int], result: Result) -> np.ndarray:

@@ -89,6 +89,10 @@ def test_returned_memrefs():
         %s = memref.subview %x[1] [2] [2] : memref<4xf32> to memref<2xf32, strided<[2], offset: 1>>
         return %s : memref<2xf32, strided<[2], offset: 1>>
       }
+      func.func @shifted(%x: memref<4xf32, strided<[1], offset: 3>>) -> memref<4xf32, strided<[1], offset: 3>> {
+        return %x : memref<4xf32, strided<[1], offset: 3>>
+      }
+      func.func @empty(%x: memref<0xf32>) -> memref<0xf32> { return %x : memref<0xf32> }
       func.func @table_() -> memref<3xi32> { %t = memref.get_global @table : memref<3xi32> return %t : memref<3xi32> }
       func.func @twice(%n: index) -> (memref<?xf32>, memref<?xf32>) {
         %m = memref.alloc(%n) : memref<?xf32>
@@ -102,6 +106,10 @@ def test_returned_memrefs():
     part = module.part(x)
     assert np.shares_memory(part, x)
     assert np.array_equal(part, x[1::2])
+    # What an argument's type says of its offset must not make its memory look like the program's own.
+    room = random(12)
+    assert np.shares_memory(module.shifted(room[5:9]), room)
+    assert module.empty(room[4:4]).shape == (0,)
     first = module.table_()
     first[:] = 0
     assert module.table_().tolist() == [1, 2, 3], "a constant stays what it is"
