@@ -125,7 +125,7 @@ def capture(context: Any) -> Iterator[Sink]:
     sink = Sink()
 
     def handler(native: Any) -> bool:
-        # MLIR may call from a worker thread; list.append is atomic and the passes' errors are ordered by MLIR itself.
+        # MLIR may call from a worker thread, holding the interpreter lock; it orders errors itself.
         sink.add(from_mlir(native))
         return True
 

@@ -35,7 +35,7 @@ class Action:
     All methods take sizes as ints or as arrays and answer alike.
     """
 
-    #: Order among equal costs: lower is preferred (kernels, moves of the output, exact tiles, tiles with remainder).
+    #: Order among equal costs: lower is preferred (kernels, moves, tiles that divide, tiles with a remainder).
     rank: int = 0
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:

@@ -180,7 +180,7 @@ class Layout:
 
 
 def row_stride(layout: Layout, strides: Sequence[int]) -> int:
-    """Distance in elements between neighbours along the second-fastest of the last two dims (unpacked layouts)."""
+    """Distance in elements between neighbours along the second-fastest dim (unpacked layouts)."""
     order = [d for d, _ in layout.parts]
     inner = order[-1]
     return strides[next(d for d in reversed(order) if d != inner)] if len(order) > 1 else strides[inner]
