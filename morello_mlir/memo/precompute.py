@@ -7,9 +7,12 @@ whole; what the file answers already is not done again.
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -153,12 +156,13 @@ def open_pool(jobs: int, dask: str | None = None) -> Iterator[Pool]:
     """`jobs` processes, or the Dask cluster with its scheduler at `dask`. Raises InputError where nothing answers."""
     if dask is None:
         # Spawned: a fork would copy the threads of the progress bar and of numba in whatever state they are.
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_be_polite) as pool:
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        pool = ProcessPoolExecutor(jobs, get_context("spawn"), _be_polite, (os.getpid(),))
+        try:
+            yield pool
+        except BaseException:
+            _stop(pool)
+            raise
+        pool.shutdown()
         return
     try:
         from distributed import Client
@@ -172,9 +176,26 @@ def open_pool(jobs: int, dask: str | None = None) -> Iterator[Pool]:
         yield client
 
 
-def _be_polite() -> None:
-    """Workers give way to whoever uses the machine."""
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """Ends the workers now: what they have in hand would keep an interrupted tool waiting."""
+    workers = list(getattr(pool, "_processes", None) or ())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for pid in workers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _be_polite(parent: int) -> None:
+    """Workers give way to whoever uses the machine, leave interrupts to the parent, and end when it does."""
     os.nice(10)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def share_memory(cap: int, jobs: int) -> tuple[int, int]:
