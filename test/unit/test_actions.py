@@ -90,7 +90,24 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
         (accum(m=6, n=24, **L1 | {"out": "VRF, row_major"}), Kernel("broadcast_fma"), "would spill|registers"),
         (accum(m=6, n=16, **L1 | {"out": "VRF, row_major"}, tail=", [VRF=2]"), Kernel("broadcast_fma"), "registers"),
         (accum(m=4, n=8, **L1 | {"out": "VRF, row_major", "rhs": "L1, col_major"}), Kernel("broadcast_fma"), "along n"),
+        (
+            replace(accum(m=4, n=16, **L1), function="Matmul"),
+            Move("out", "VRF", None, HOLE),
+            "move out to VRF: Matmul does not accumulate: put to_accum above",
+        ),
         (accum(m=4, n=16, **L1), Kernel("dot_fma"), "rhs needs unit stride along k"),
+        (
+            accum(m=4, n=16, **L1 | {"lhs": "L1, col_major", "rhs": "L1, col_major"}),
+            Kernel("dot_fma"),
+            "lhs needs unit stride along k",
+        ),
+        (
+            accum(m=4, n=16, **L1 | {"lhs": "L1, row_major, gapped", "rhs": "L1, col_major"}),
+            Kernel("dot_fma"),
+            "lhs needs unit stride along k",
+        ),
+        (Spec.parse(str(accum(m=4, n=16, **L1)).replace("f32", "f16")), Kernel("scalar"), "avx2 has no kernel for f16"),
+        (replace(accum(m=4, n=16, **L1), dims=(2, 4, 8, 16)), Kernel("scalar"), "tile b by 1 first"),
         (accum(m=4, n=16, **L1 | {"rhs": "L1, col_major"}), Kernel("dot_fma"), "registers"),
         (accum(m=4, n=16, **L1 | {"rhs": "L1, [b, n/8, k, n%8]"}), Kernel("scalar"), "across a panel of 8"),
         (
