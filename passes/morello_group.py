@@ -11,6 +11,7 @@ from morello_mlir import lifting
 from morello_mlir.lifting import Covered, Lifted, Rejected
 
 from .base import Pass, option, remark
+from .morello_return_to_argument import OWN_COPY
 
 #: The tag: ops with the same number belong together.
 GROUP = "morello.group"
@@ -58,8 +59,9 @@ def clear_tags(op: Any) -> None:
 
 
 def report(op: Any, outcome: Lifted | Covered | Rejected) -> None:
-    """The remark that says what becomes of a linalg op; an op that is covered by another is reported there."""
+    """The remark that says what becomes of a linalg op; an op that is covered by another is reported there, and nobody
+    asks about copies of our own making."""
     if isinstance(outcome, Lifted):
         remark(op, f"{op.name} lifted: {outcome.spec}")
-    elif isinstance(outcome, Rejected):
+    elif isinstance(outcome, Rejected) and OWN_COPY not in op.attributes:
         remark(op, f"{op.name} not lifted: {outcome.reason}")
