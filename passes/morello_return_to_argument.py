@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from mlir.dialects import bufferization, linalg, tensor
 
 from .base import Pass, option
 from .symbols import all_ops, entry_function, symbol_name, symbols_used_by
-from .types import function_type, is_tensor, set_function_type
+from .types import function_type, is_shaped, is_tensor, set_function_type
 
 #: On an argument: nothing else in the program refers to this memory.
 UNALIASED = "morello.unaliased"
@@ -78,29 +79,67 @@ def _moves(type_: Any) -> bool:
 def _move_results(entry: Any, returned: Any) -> None:
     block = entry.operation.regions[0].blocks[0]
     inputs, attributes = list(function_type(entry).inputs), _argument_attributes(entry)
-    kept, remaining = [], []
-    for number, value in enumerate(list(returned.operands)):
-        if not _moves(value.type):
-            kept.append(value)
-            remaining.append(value.type)
-            continue
+    results = list(returned.operands)
+    moved = [number for number, value in enumerate(results) if _moves(value.type)]
+    kept = [value for value in results if not _moves(value.type)]
+    apart = _must_part(entry, [results[number] for number in moved], kept)
+    for number in moved:
+        value = results[number]
         type_ = ir.MemRefType.get(value.type.shape, value.type.element_type)
         inputs.append(type_)
         attributes.append(
             {UNALIASED: ir.UnitAttr.get(), RESULT: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)}
         )
-        argument = block.add_argument(type_, returned.location)
+        block.add_argument(type_, returned.location)
+    # What is made in the memory of one result may be what a later result was computed from. It has to be out of there
+    # before the later one comes in. Bufferization does not see to that: it looks at tensors only, not at this memory.
+    destinations = dict(zip(moved, list(block.arguments)[-len(moved) :], strict=True)) if moved else {}
+    for number in sorted(moved, key=_order(block, results)):
         with ir.InsertionPoint(returned), returned.location:
-            bufferization.MaterializeInDestinationOp(
-                None, _off_arguments(value, block), argument, restrict=True, writable=True
-            )
+            value = _parted(results[number]) if apart else _off_arguments(results[number], block)
+            bufferization.MaterializeInDestinationOp(None, value, destinations[number], restrict=True, writable=True)
     with ir.InsertionPoint(returned), returned.location:
         ir.Operation.create("func.return", operands=kept)
     returned.erase()
-    set_function_type(entry, inputs, remaining)
+    set_function_type(entry, inputs, [value.type for value in kept])
     _set_argument_attributes(entry, attributes)
     if "res_attrs" in entry.operation.attributes:
         del entry.operation.attributes["res_attrs"]
+
+
+def _order(block: Any, results: list[Any]) -> Callable[[int], int]:
+    """The place in the block where the result of a number comes from: before the block for its arguments."""
+    places = {op.operation: place for place, op in enumerate(block.operations)}
+    return lambda number: places.get(getattr(results[number].owner, "operation", None), -1)
+
+
+def _must_part(entry: Any, moved: list[Any], kept: list[Any]) -> bool:
+    """Whether the order of the results cannot keep them apart: which comes first depends on branches, or one that is
+    returned in whatever memory it was made in may be what another was computed from."""
+    if len(entry.operation.regions[0].blocks) > 1:
+        return len(moved) + sum(is_tensor(value.type) for value in kept) > 1
+    return not _made_for(moved).isdisjoint(_made_for([value for value in kept if is_shaped(value.type)]))
+
+
+def _made_for(values: list[Any]) -> set[Any]:
+    """The ops that the tensors are computed by, directly or not, outside of the regions of other ops."""
+    found: set[Any] = set()
+    todo = list(values)
+    while todo:
+        owner = todo.pop().owner
+        if isinstance(owner, ir.Block) or owner.operation in found:
+            continue
+        found.add(owner.operation)
+        todo += [o for op in all_ops(owner) for o in op.operands if is_tensor(o.type)]
+    return found
+
+
+def _parted(value: Any) -> Any:
+    """A copy of a tensor, here, that nothing else refers to."""
+    fresh = tensor.EmptyOp(list(value.type.shape), value.type.element_type).result
+    copied = linalg.copy(value, outs=[fresh])
+    copied.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
+    return copied
 
 
 def _off_arguments(value: Any, block: Any) -> Any:
