@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import ModuleType
@@ -20,12 +22,19 @@ from ..actions import (
     scale,
 )
 from ..actions.space import holds
+from ..spec import MEMORIES
 from ..targets import INFINITE, Target
 from .tilelists import TileLists, axis_lists
 
 __all__ = ["Tables"]
 
 AXES = ("m", "k", "n")
+
+
+def workers() -> int:
+    """How many tables are solved at once: as many as there are cores for this process, within reason."""
+    available = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return min(len(available), 4)
 
 
 @lru_cache(maxsize=1)
@@ -120,11 +129,36 @@ class Tables:
         """The block of `key`, `[m, k, n, limit]`, solving it (and what it needs) first."""
         key = key.canonical(self.target)
         if key not in self.tables:
-            known = self.source.load(self, key) if self.source else None
-            self.tables[key] = self._solve(key) if known is None else known
-            if self.source and known is None:
-                self.source.solved(self, key, self.tables[key])
+            layers = self._unsolved(key)
+            with ThreadPoolExecutor(workers()) as pool:
+                for depth in sorted(layers, reverse=True):
+                    # What a table reads lies deeper. Blocks are filled outside of the interpreter lock.
+                    list(pool.map(self._settle, layers[depth]))
         return self.tables[key]
+
+    def _unsolved(self, root: TableKey) -> dict[int, list[TableKey]]:
+        """The keys below `root` that must be solved, itself included, by depth. What the source has is taken from it."""
+        layers: dict[int, list[TableKey]] = {}
+        seen, stack = {root}, [root]
+        while stack:
+            key = stack.pop()
+            known = self.source.load(self, key) if self.source else None
+            if known is not None:
+                self.tables[key] = known
+                continue
+            layers.setdefault(_depth(key), []).append(key)
+            for move in moves(key, self.target):
+                (child,) = move.children(key, self._grid)
+                below = child.key.canonical(self.target)
+                if below not in seen and below not in self.tables:
+                    seen.add(below)
+                    stack.append(below)
+        return layers
+
+    def _settle(self, key: TableKey) -> None:
+        self.tables[key] = self._solve(key)
+        if self.source:
+            self.source.solved(self, key, self.tables[key])
 
     def shape(self, key: TableKey) -> tuple[int, int, int, int]:
         """The shape of the table of `key`."""
@@ -213,6 +247,11 @@ class Tables:
                 body, rest = action.children(key, {"b": 1, "m": size, "k": size, "n": size})
                 out.append((int(body.dims[dim]), int(body.count), int(rest.dims[dim])))
         return out
+
+
+def _depth(key: TableKey) -> int:
+    """Rises with every move: operands go inwards, and are packed at most once."""
+    return sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)
 
 
 def _three(x: np.ndarray) -> np.ndarray:
