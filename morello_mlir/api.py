@@ -323,7 +323,13 @@ class CompiledModule:
         built = self._lower(function, shapes)
         # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
         options = Options(vectorize=built.left > 0 or built.lifted == 0)
-        return Program(built, options, shared_cache() if self._settings.cache else None, shapes)
+        cache = shared_cache() if self._settings.cache else None
+
+        def careful() -> Program:
+            """For arguments that overlap: upstream's loops read and write in one defined order."""
+            return Program(self._lower(function, shapes, optimize=False), Options(), cache, shapes)
+
+        return Program(built, options, cache, shapes, careful if built.lifted else None)
 
     def _lower(
         self,
@@ -331,11 +337,18 @@ class CompiledModule:
         shapes: tuple[tuple[int, ...] | None, ...] | None,
         *,
         keep_mlir: bool = False,
+        optimize: bool = True,
     ) -> Build:
         from .runtime.build import Request, build
 
         settings = self._settings
         request = Request(
-            function.name, shapes, settings.optimize, settings.target, settings.memo, settings.threads, keep_mlir
+            function.name,
+            shapes,
+            settings.optimize and optimize,
+            settings.target,
+            settings.memo,
+            settings.threads,
+            keep_mlir,
         )
         return build(self._module, request)

@@ -25,7 +25,7 @@ class MorelloLift(Pass):
     An op whose output may overlap an input stays with upstream, whose loops run in one defined order; a blocked nest
     reads inputs after it has written parts of the output. Aliases are followed through all that the module shows:
     views, branches, loops, calls. Buffers that come from outside of the module, as arguments of public functions, are
-    taken not to overlap.
+    taken not to overlap; `compile()` checks that at every call, and runs other code where they do.
     """
 
     name: ClassVar[str] = "morello-lift"

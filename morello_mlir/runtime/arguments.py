@@ -154,6 +154,16 @@ def _without_overlap(shape: tuple[int, ...], strides: tuple[int | None, ...]) ->
     return [s or 0 for s in chosen]
 
 
+def shares(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common; yes where finding out takes long."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=1000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
 def array_slots(memory: Memory, parameter: Parameter) -> list[int]:
     """The packet slots of an array argument: pointer, dynamic sizes, dynamic strides in elements."""
     view = memory.view

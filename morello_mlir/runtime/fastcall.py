@@ -2,8 +2,8 @@
 
 `morello.python` has the signature that CPython gives to functions of extension modules (METH_FASTCALL). It checks that
 every argument is a numpy array of the right dtype and shape, C-contiguous, aligned and writable, by reading the array
-objects; makes the results' arrays; releases the interpreter lock; and runs the program. Anything else it hands to the
-general path, a Python callable, which is what it is bound to.
+objects, and that what is written to overlaps no other; makes the results' arrays; releases the interpreter lock; and
+runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
 
 Where array objects are not laid out as expected (another interpreter, another numpy), `FIELDS` is None and only the
 general path is used.
@@ -14,11 +14,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from .signature import Parameter, Signature
+from .signature import Parameter, Signature, may_clash
 from .wrapper import PACKET_ENTRY
 
 PYTHON_ENTRY = "morello.python"
@@ -94,6 +95,9 @@ def python_wrapper(signature: Signature, fields: Fields) -> str:
     """The LLVM IR text of `morello.python`."""
     code = _Checks(fields)
     data = [code.argument(i, p) for i, p in enumerate(signature.inputs)]
+    for (p, a), (q, b) in combinations(zip(signature.inputs, data, strict=True), 2):
+        if may_clash(p, q):
+            code.apart(a, p.nbytes, b, q.nbytes)
     outputs = [p for p in signature.parameters if p.result is not None]
     made = [code.result(i) for i in range(len(outputs))]
     slots = [*data, *(code.load("ptr", value, fields.data) for value in made)]
@@ -180,6 +184,13 @@ class _Checks:
                 good = self.value(f"and i1 {good}, {same}")
         self.require(good)
         return self.load("ptr", array, self.fields.data)
+
+    def apart(self, a: str, a_bytes: int, b: str, b_bytes: int) -> None:
+        """Go on only where two blocks of memory do not overlap."""
+        first, second = (self.value(f"ptrtoint ptr {p} to i64") for p in (a, b))
+        after = self.value(f"icmp sge i64 {self.value(f'sub i64 {second}, {first}')}, {a_bytes}")
+        before = self.value(f"icmp sge i64 {self.value(f'sub i64 {first}, {second}')}, {b_bytes}")
+        self.require(self.value(f"or i1 {after}, {before}"))
 
     def result(self, i: int) -> str:
         """A new array for result `i`."""

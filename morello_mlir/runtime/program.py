@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
+from functools import cache as cache_result
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,12 @@ import numpy as np
 from morello_mlir.errors import InputError, MorelloError
 
 from . import fastcall, jit
-from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots
+from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots, shares
 from .build import Build
 from .cache import ObjectCache
 from .objects import data_address
 from .results import Collector, scalar
-from .signature import Parameter, Signature
+from .signature import Parameter, Signature, may_clash
 from .wrapper import PACKET_ENTRY, result_slots
 
 
@@ -29,6 +31,8 @@ class Program:
     """Machine code and how to call it.
 
     build: what it was made from. options: how LLVM compiled it. shapes: what it is specialised on, or None.
+    careful: gives the program that is called in this one's place where the caller passes memory that is written to
+    twice; None where that makes no difference.
     Calling is safe from several threads; the interpreter lock is released while the code runs.
     """
 
@@ -38,12 +42,14 @@ class Program:
         options: jit.Options,
         cache: ObjectCache | None,
         shapes: tuple[tuple[int, ...] | None, ...] | None = None,
+        careful: Callable[[], Program] | None = None,
     ):
         started = time.perf_counter()
         exports = (PACKET_ENTRY, fastcall.PYTHON_ENTRY) if build.direct else (PACKET_ENTRY,)
         self.build = build
         self.shapes = shapes
         self.options = options
+        self._careful = cache_result(careful) if careful else None
         self.signature: Signature = build.signature
         imports = {name: data_address(data) for name, data in build.constants.items()}
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}
@@ -82,6 +88,8 @@ class Program:
         memories: list[tuple[int, Memory]] = []
         for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
             self._add(value, parameter, f"argument {position}", slots, memories)
+        if self._careful and self._overlap(memories):
+            return self._careful().call(*args)
         outputs: list[np.ndarray] = []
         for parameter in self._outputs:
             shape = tuple(size or 0 for size in parameter.shape or ())
@@ -108,6 +116,11 @@ class Program:
         own = array_slots(memory, parameter)
         memories.append((own[0], memory))
         slots += own
+
+    def _overlap(self, memories: list[tuple[int, Memory]]) -> bool:
+        """Whether a memref that the program writes to shares an element with another argument."""
+        arrays = zip((p for p in self._inputs if p.shape is not None), (m.view for _, m in memories), strict=True)
+        return any(may_clash(p, q) and shares(a, b) for (p, a), (q, b) in combinations(arrays, 2))
 
     def _raise_on_assertion(self, packet: Any) -> None:
         at = self.build.layout.status

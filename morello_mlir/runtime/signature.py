@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +43,11 @@ class Parameter:
     def is_plain(self) -> bool:
         """A static array in row-major order without an offset."""
         return self.shape is not None and self.is_static and self.offset == 0 and self.row_major
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a static array without gaps."""
+        return math.prod(size or 0 for size in self.shape or ()) * self.element.size
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,11 @@ class Signature:
         found: dict[int, Any] = {r.number: (r.element, r.shape) for r in self.results}
         found |= {p.result: (p.element, p.shape) for p in self.parameters if p.result is not None}
         return tuple(found[number] for number in sorted(found))
+
+
+def may_clash(a: Parameter, b: Parameter) -> bool:
+    """Whether it matters that two arguments are one memory: a memref is, and may be written to."""
+    return any(p.memref and p.written for p in (a, b))
 
 
 def row_major_strides(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
