@@ -14,7 +14,8 @@ from dataclasses import replace
 from ..actions import OperandState, TableKey, key_of, limits_of, matters, spec_of
 from ..errors import SpecError
 from ..search.tables import AXES
-from ..spec import FUNCTIONS, Layout, Spec
+from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
+from ..spec.spec import MAX_STRIDE_CLASS
 from ..targets import Target
 
 Point = tuple[int, int, int, int]
@@ -135,6 +136,22 @@ def spec_at(key: TableKey, point: Point, target: Target) -> Spec:
     left = {axis: point[3] * target.cache(axis).step} if axis else {}
     limits = {m: v for m, v in left.items() if v != target.limits[m]}
     return spec_of(key, dims, limits)
+
+
+def specs_at_a_point(key: TableKey, target: Target) -> int:
+    """How many canonical Specs (limits in whole steps) one point of the table of `key` answers: every limit vector that
+    leads there, the row stride classes that no cost tells apart, GL as DRAM or not where no operand is there, and the
+    function with and without accumulation (to_accum is free and the only first step)."""
+    count = 2 * free_limits(key, target) * (1 if "GL" in key.memories else 2)
+    for i, state in enumerate(key.operands):
+        if state.stride is not None:
+            classes = (1 << x for x in range(MAX_STRIDE_CLASS.bit_length()))
+            count *= sum(
+                memo_key(key.with_operand(i, replace(state, stride=c)), target) == key
+                for c in classes
+                if c >= dtype_bytes(key.dtype)
+            )
+    return count
 
 
 def free_limits(key: TableKey, target: Target) -> int:

@@ -15,7 +15,7 @@ from ..spec import dtype_bytes
 from ..targets import Target
 from . import policy
 from .boxes import NOTHING, compress, volume_of
-from .coordinates import free_limits, key_text, memo_key, on_scale
+from .coordinates import key_text, memo_key, on_scale, specs_at_a_point
 from .record import Record, action_from, used_only
 
 Sizes = tuple[tuple[int, ...], ...]
@@ -57,8 +57,8 @@ def records_of(
 
 
 def count_specs(key: TableKey, sizes: Sizes, known: np.ndarray, target: Target) -> int:
-    """How many Specs (limits in whole steps) the cells `known[m, k, n, limit]` answer."""
-    return int((known.sum(axis=3) * is_possible(key, sizes, target)).sum()) * free_limits(key, target)
+    """How many Specs the cells `known[m, k, n, limit]` answer."""
+    return int((known.sum(axis=3) * is_possible(key, sizes, target)).sum()) * specs_at_a_point(key, target)
 
 
 def is_possible(key: TableKey, sizes: Sizes, target: Target) -> np.ndarray:
@@ -121,7 +121,7 @@ def reached_record(key: TableKey, states: Mapping[tuple[int, int, int, int], Act
     choice = np.full((*map(len, axes), limits), NOTHING, np.int16)
     for (m, k, n, x), action in states.items():
         choice[number[0][m], number[1][k], number[2][n], x] = code[action.label()]
-    specs = len(states) * free_limits(key, target)
+    specs = len(states) * specs_at_a_point(key, target)
     return Record(key_text(key), axes, limits, tuple(labels), compress(choice), False, specs)
 
 

@@ -10,6 +10,7 @@ nothing is asked there; so they meet those of longer tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
@@ -19,13 +20,12 @@ import numpy as np
 from ..actions import TableKey
 from ..errors import MorelloError
 from ..search.tables import AXES
-from . import merge_numpy
-from .boxes import NOTHING, Boxes, compress
+from .boxes import NOTHING, Boxes, compress, merge_kernel
 from .coordinates import key_text, parse_key
 from .record import Record
 
 #: Orders in which a table's own axes are merged before the classes are: the best ones on the whole.
-ORDERS = ((2, 0, 3, 1), (2, 0, 1, 3), (0, 2, 3, 1), (1, 2, 0, 3))
+ORDERS = ((2, 0, 3, 1), (0, 2, 3, 1), (1, 2, 0, 3))
 
 #: What stands for the class of a dim in a pattern; strides are powers of two, so that no other one looks like it.
 _DIM_MARK = {"m": 3, "k": 5, "n": 7}
@@ -141,12 +141,12 @@ def _joined(found: dict[tuple[int, ...], np.ndarray], shape: tuple[int, ...], or
     start = np.ravel_multi_index(tuple(np.vstack(corners).T), shape)
     ascending = np.argsort(start, kind="stable")
     parts = start[ascending], np.vstack(extents)[ascending], np.concatenate(values)[ascending]
-    none = np.zeros(0, np.int32)
+    last = np.zeros(math.prod(shape), np.int32)
     best = parts
-    for classes in permutations(range(3)):
+    for classes in permutations(a for a in range(3) if shape[a] > 1):
         merged = parts
         for axis in classes:
-            merged = merge_numpy.merge_axis(*merged, shape, axis, none)
+            merged = merge_kernel().merge_axis(*merged, shape, axis, last)
         best = min(best, merged, key=lambda p: len(p[0]))
     lo = np.stack(np.unravel_index(best[0], shape), 1)
     kind = np.uint8 if max(shape) <= 256 else np.uint16

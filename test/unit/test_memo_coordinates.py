@@ -22,6 +22,7 @@ from morello_mlir.memo.coordinates import (
     size_at,
     size_coordinate,
     spec_at,
+    specs_at_a_point,
 )
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Layout, Spec, TensorSpec, matmul_spec
@@ -129,3 +130,29 @@ def test_limits_that_cannot_matter_are_free():
     inner = replace(key, operands=tuple(replace(o, memory="L1") for o in key.operands))
     half = inner.with_operand(0, replace(inner.operands[0], memory="L2"))
     assert (free_limits(key, AVX2), free_limits(half, AVX2), free_limits(inner, AVX2)) == (1, 17, 289)
+
+
+def test_how_many_specs_a_point_answers():
+    """Counted one by one: far or not, every row stride class, every limit of L2 in whole steps."""
+    spec = Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, 4) for m in ("L1", "L2", "L2")))
+    spec = spec.with_limits({"L1": 4})
+    at = coordinate(spec, SMALL)
+    strides = [1 << x for x in range(2, 18)]
+    found = {
+        candidate
+        for far in (False, True)
+        for a in strides
+        for b in strides
+        for c in strides[:8]
+        for step in range(5)
+        if coordinate(
+            candidate := replace(
+                spec,
+                far=far,
+                operands=tuple(_operand(m, s) for m, s in zip(("L1", "L2", "L2"), (a, b, c), strict=True)),
+            ).with_limits({"L1": 4, "L2": 6 * step}),
+            SMALL,
+        )
+        == at
+    }
+    assert specs_at_a_point(at[0], SMALL) == 2 * len(found)
