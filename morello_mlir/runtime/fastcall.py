@@ -5,8 +5,8 @@ every argument is a numpy array of the right dtype and shape, C-contiguous, alig
 objects, and that what is written to overlaps no other; makes the results' arrays; releases the interpreter lock; and
 runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
 
-Where array objects are not laid out as expected (another interpreter, another numpy), `FIELDS` is None and only the
-general path is used.
+Where array objects are not laid out as expected, or the interpreter lacks a function (another interpreter, another
+numpy), `FIELDS` is None and only the general path is used.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ PYTHON_ENTRY = "morello.python"
 #: C-contiguous, aligned, writable (numpy's NPY_ARRAY_CARRAY).
 _CARRAY = 0x1 | 0x100 | 0x400
 _METH_FASTCALL = 0x80
+#: (PyObject_Vectorcall itself is no symbol of CPython 3.10.)
 _API = (
-    "PyObject_Vectorcall",
+    "PyObject_VectorcallDict",
     "PyObject_Call",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
@@ -57,7 +58,8 @@ def _find() -> Fields | None:
     # data, rank (int, padded), shape, strides, base, dtype, flags
     fields = Fields(start - word, *(start + i * word for i in (0, 1, 2, 5, 6)))
     samples = (np.zeros(3), np.zeros((2, 2), np.int8), np.zeros((4, 5), np.float32)[1:, 2:], np.zeros((2, 0, 3)).T)
-    return fields if word == 8 and all(_agrees(fields, sample) for sample in samples) else None
+    callable_ = all(hasattr(ctypes.pythonapi, name) for name in _API)
+    return fields if word == 8 and callable_ and all(_agrees(fields, sample) for sample in samples) else None
 
 
 def _agrees(fields: Fields, array: np.ndarray) -> bool:
@@ -112,7 +114,7 @@ def python_wrapper(signature: Signature, fields: Fields) -> str:
     count = len(signature.inputs)
     globals_ = "\n".join(f"@{name} = external global i8" for name in sorted(code.objects))
     return f"""
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_Call(ptr, ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -127,7 +129,7 @@ define ptr @"{PYTHON_ENTRY}"(ptr %self, ptr %args, i64 %count) {{
 start:
 {body}
 general:
-  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %count, ptr null)
+  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)
   ret ptr %answer
 failed:
   ret ptr null
