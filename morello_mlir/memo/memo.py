@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,15 @@ class Layer:
 
     def records(self, key: TableKey) -> list[Record]:
         """What is known of the table of `key`, a memo key."""
-        if key not in self._records:
+        found = self._records.get(key)
+        if found is None:
             found = self.store.get(self.space, key_text(key))
             together = pattern_of(key)
             if together is not None:
                 packs = self.store.get(self.space, together[0])
                 found += [one for p in packs if (one := table_at(p, together[1])) is not None]
             self._records[key] = found
-        return self._records[key]
+        return found
 
     def forget(self, key: TableKey) -> None:
         """Has the records of `key` read again."""
@@ -105,6 +107,7 @@ class Memo:
         self.layers = [*([self.user] if self.user else []), *([Layer(shipped, "shipped", target)] if shipped else [])]
         self._writer: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
+        self._lock = Lock()
         self._pending: list[Future[None]] = []
 
     # ------------------------------------------------------------ schedules
@@ -139,7 +142,8 @@ class Memo:
         """Compresses and writes the table beside the search, which goes on to the next."""
         # Where the output is in registers only kernels are left: quicker solved than read.
         if self.user is not None and "VRF" not in key.memories:
-            self._pending.append(self._executor().submit(self._keep, tables, key))
+            with self._lock:
+                self._pending.append(self._executor().submit(self._keep, tables, key))
 
     def _keep(self, tables: Tables, key: TableKey) -> None:
         assert self.user is not None

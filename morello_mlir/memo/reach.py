@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class SharedTables:
         self.capacity = capacity
         self._blocks: OrderedDict[TableKey, tuple[dict[str, list[int]], np.ndarray]] = OrderedDict()
         self._bytes = 0
+        self._lock = Lock()
 
     def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
         key = memo_key(key, tables.target)
@@ -49,11 +51,13 @@ class SharedTables:
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         key = memo_key(key, tables.target)
-        _, old = self._blocks.pop(key, (None, None))
-        self._bytes += block.nbytes - (old.nbytes if old is not None else 0)
-        self._blocks[key] = (tables.sizes, block)
-        while self._bytes > self.capacity and len(self._blocks) > 1:
-            self._bytes -= self._blocks.popitem(last=False)[1][1].nbytes
+        # Tables of one depth are solved in several threads.
+        with self._lock:
+            _, old = self._blocks.pop(key, (None, None))
+            self._bytes += block.nbytes - (old.nbytes if old is not None else 0)
+            self._blocks[key] = (tables.sizes, block)
+            while self._bytes > self.capacity and len(self._blocks) > 1:
+                self._bytes -= self._blocks.popitem(last=False)[1][1].nbytes
 
 
 class Reach:

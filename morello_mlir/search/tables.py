@@ -156,6 +156,9 @@ class Tables:
         return layers
 
     def _settle(self, key: TableKey) -> None:
+        # Reading a known table may have needed this one meanwhile.
+        if key in self.tables:
+            return
         self.tables[key] = self._solve(key)
         if self.source:
             self.source.solved(self, key, self.tables[key])
