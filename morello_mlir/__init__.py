@@ -9,12 +9,17 @@ Nothing heavy is imported until it is used: neither MLIR nor LLVM, nor numpy.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import CompiledModule, compile
 
 __all__ = ["CompiledModule", "__version__", "compile"]
+
+# In a checkout `dialect` and `passes` stand beside this folder, which Python sees first if it is started there.
+if not Path(__file__).with_name("dialect").is_dir():
+    __path__.append(str(Path(__file__).parent.parent))
 
 
 def __getattr__(name: str) -> Any:
