@@ -15,10 +15,13 @@ from .state import Dims, OperandState, TableKey, footprint, maximum
 LEVEL = {m: i for i, m in enumerate(MEMORIES)}
 
 
-def line_cycles(cost: LineCost, long_rows: Any, stride: int | None) -> Any:
-    """Cycles per line for rows of that kind, at that row stride class."""
+def line_cycles(cost: LineCost, long_rows: Any, stride: int | None, rows: Any = None) -> Any:
+    """Cycles per line for rows of that kind, at that row stride class. rows: how many are in use (None: many)."""
     cycles = long_rows * cost.long_rows + (1 - long_rows) * cost.short_rows
-    return cycles + cost.conflict if stride is not None and stride >= 4096 else cycles
+    if stride is None or stride < 4096:
+        return cycles
+    many = 1 if rows is None else rows * stride > cost.conflict_rows * 4096
+    return cycles + cost.conflict * many
 
 
 def _too_much(memory: str, amount: Any, left: Any) -> Callable[[], str]:
@@ -128,7 +131,7 @@ class MoveAction(Action):
         else:
             cost = c.gl_to_l2_out if out else c.gl_to_l2
         fp = footprint(key, self.operand, dims)
-        cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride)
+        cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride, fp.rows)
         return fixed(cycles * (2 if out else 1))
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:

@@ -61,18 +61,26 @@ def _crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
     return lambda: f"{dim}={size} reaches across a panel of {width}"
 
 
-def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: Any) -> Any:
-    """Cycles to bring an operand that is still in L2 to L1 as the kernel reads it. `touched`: element accesses, which
-    is how many lines are fetched where the tile's rows fight over the sets of L1."""
+def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: Any) -> tuple[Any, Any]:
+    """An operand that is still in L2 comes to L1 as the kernel reads it: (lines, cycles that they add). `touched`:
+    element accesses, which is how many lines are fetched where the tile's rows fight over the sets of L1."""
     state = key.operands[operand]
     if state.memory != "L2":
-        return 0.0
+        return 0, 0.0
     fp: Footprint = footprint(key, operand, dims)
     lines = fp.lines
     if fp.stride is not None:
         thrashes = fp.occupied(target.l1.sets) > target.l1.lines
         lines = thrashes * touched + (1 - thrashes) * lines
-    return lines * line_cycles(target.costs.l2_to_l1, fp.long_rows, fp.stride)
+    return lines, lines * line_cycles(target.costs.l2_to_l1, fp.long_rows, fp.stride, fp.rows)
+
+
+def vector_cycles(work: Any, target: Target, *streams: tuple[Any, Any]) -> Any:
+    """Cycles of a vector kernel that computes for `work` cycles while operands are streamed to it: lines arrive beside
+    the arithmetic, unless they take longer than it."""
+    lines = sum(n for n, _ in streams)
+    busy = maximum(work, lines * target.costs.l2_line) * target.costs.kernel_scale
+    return busy + sum(cycles for _, cycles in streams)
 
 
 class BroadcastFma(KernelAction):
@@ -114,9 +122,9 @@ class BroadcastFma(KernelAction):
             if rhs.stride < target.vector_bytes:
                 per_step = per_step * c.unaligned
             per_step = per_step + (n % lanes > 0) * 0.5
-        cycles = np.where(np.isfinite(per_step), per_step, 0.0) * k * c.kernel_scale + c.call
-        cycles = cycles + streamed(key, 0, dims, target, m * k)
-        return fixed(cycles + streamed(key, 1, dims, target, k * ceil_div(n, lanes)))
+        work = np.where(np.isfinite(per_step), per_step, 0.0) * k
+        streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
+        return fixed(vector_cycles(work, target, *streams) + c.call)
 
 
 def in_flight(target: Target) -> int:
@@ -160,10 +168,11 @@ class DotFma(KernelAction):
         chains = self.accumulators(m, n, target.registers, in_flight(target))
         latency = c.fma_latency / chains
         work = maximum(m * n / c.fma_per_cycle, (m + n) / c.loads_per_cycle)
-        cycles = ceil_div(k, lanes) * maximum(work, latency) * c.kernel_scale
-        cycles = cycles + m * n * (c.horizontal + 2 * chains) + c.call
-        cycles = cycles + streamed(key, 0, dims, target, m * ceil_div(k, lanes))
-        return fixed(cycles + streamed(key, 1, dims, target, n * ceil_div(k, lanes)))
+        cycles = ceil_div(k, lanes) * maximum(work, latency)
+        lhs = streamed(key, 0, dims, target, m * ceil_div(k, lanes))
+        rhs = streamed(key, 1, dims, target, n * ceil_div(k, lanes))
+        cycles = vector_cycles(cycles, target, lhs, rhs)
+        return fixed(cycles + m * n * (c.horizontal + 2 * chains) + c.call)
 
 
 class Scalar(KernelAction):
@@ -177,8 +186,8 @@ class Scalar(KernelAction):
         m, k, n = dims["m"], dims["k"], dims["n"]
         # A float first: the product of three large sizes is no int64.
         cycles = target.costs.call + target.costs.scalar_fma * m * n * k
-        cycles = cycles + streamed(key, 0, dims, target, m * k)
-        return fixed(cycles + streamed(key, 1, dims, target, k * n))
+        cycles = cycles + streamed(key, 0, dims, target, m * k)[1]
+        return fixed(cycles + streamed(key, 1, dims, target, k * n)[1])
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,13 @@ class Cache:
 @dataclass(frozen=True, slots=True)
 class LineCost:
     """Cycles per cache line moved: rows of 256 bytes or more, shorter rows, and what a row stride that is a multiple of
-    4096 bytes adds (its lines fall into few sets)."""
+    4096 bytes adds where more than `conflict_rows` rows are in use: every row is a page of its own, and lines and pages
+    fall into few sets of their caches. Twice the stride halves the sets, and so the rows."""
 
     long_rows: float
     short_rows: float
     conflict: float = 0.0
+    conflict_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Costs:
     loads_per_cycle: float = 2.0
     #: Packing by scalar copies (neither dim has unit stride), per element.
     pack_gather: float = 1.5
+    #: The least time between two lines that a kernel streams from L2: it hides them behind that much arithmetic only.
+    l2_line: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,112 @@
+"""Measuring schedules: cycles of many schedules of one Spec, each beside a reference schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import CompileError
+from ..search.schedule import Node
+from ..search.solve import search_for
+from ..spec import Spec
+from ..targets import Target
+from .code import CHAIN, aligned, chain_function, compile_functions, schedule_function
+from .kernel_table import FMA_LATENCY
+from .sampler import Sample, random_samples
+from .timing import in_turns
+
+#: Functions compiled together: enough to share what compiling costs at least, few enough to show progress.
+BATCH = 8
+#: Time that one sample lasts, and how many there are of each schedule.
+SECONDS = 0.002
+ROUNDS = 25
+
+#: Told after every batch how many schedules have been measured.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A random schedule and how many cycles it takes."""
+
+    sample: Sample
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpecMeasurements:
+    """Random schedules of one Spec, and the schedule that the search chooses with the coefficients so far."""
+
+    spec: Spec
+    reference: Node
+    reference_cycles: float
+    samples: tuple[Measured, ...]
+
+
+def measure_random(
+    spec: Spec, target: Target, count: int, seed: int, *, rounds: int = ROUNDS, progress: Progress = lambda n: None
+) -> SpecMeasurements:
+    """`count` random schedules of `spec`, measured. Raises CompileError where one computes something else."""
+    spec = spec.canonical()
+    reference = search_for(target).solve(spec).schedule
+    samples = random_samples(spec, target, count, seed)
+    cycles = measure_schedules(spec, reference, [s.schedule for s in samples], target, rounds=rounds, progress=progress)
+    measured = tuple(Measured(s, c) for s, c in zip(samples, cycles[1:], strict=True))
+    return SpecMeasurements(spec, reference, cycles[0], measured)
+
+
+def measure_schedules(
+    spec: Spec,
+    reference: Node,
+    schedules: Sequence[Node],
+    target: Target,
+    *,
+    rounds: int = ROUNDS,
+    progress: Progress = lambda n: None,
+) -> list[float]:
+    """Cycles of `reference`, then of each of `schedules`, which are timed beside it.
+
+    Raises ScheduleError for one that is not legal, CompileError for one that computes something else.
+    """
+    operands = _operands(spec)
+    pointers = [o.ctypes.data for o in operands]
+    ratios: list[float] = []
+    chains: list[float] = []
+    for start in range(0, len(schedules), BATCH):
+        batch = {f"s{start + i}": s for i, s in enumerate(schedules[start : start + BATCH])}
+        functions = [schedule_function(n, spec, s) for n, s in {"reference": reference, **batch}.items()]
+        chain = chain_function("chain", spec.operands[0].dtype, target)
+        code = compile_functions([*functions, chain], target)
+        calls = {f.name: code.plain(f.name, pointers) for f in functions}
+        _check(calls, operands[-1])
+        took = in_turns(calls | {"chain": code.repeating("chain", pointers)}, rounds, SECONDS)
+        ratios += [took[n] / took["reference"] for n in batch]
+        chains.append(took["chain"] / took["reference"])
+        progress(len(ratios))
+    cycles = CHAIN * FMA_LATENCY / float(np.median(chains))
+    return [cycles, *(r * cycles for r in ratios)]
+
+
+def _operands(spec: Spec) -> list[np.ndarray]:
+    """Arrays for the operands of `spec`, inputs random."""
+    rng = np.random.default_rng(0)
+    out = []
+    for i, tensor in enumerate(spec.operands):
+        shape = spec.operand_shape(i)
+        array = aligned(int(np.prod(shape)), tensor.dtype).reshape(shape)
+        array[:] = rng.uniform(-1, 1, shape)
+        out.append(array)
+    return out
+
+
+def _check(calls: dict[str, Callable[[int], None]], out: np.ndarray) -> None:
+    """All functions compute the same, up to rounding."""
+    calls["reference"](1)
+    want = out.copy()
+    for name, call in calls.items():
+        out[:] = np.nan
+        call(1)
+        if not np.allclose(out, want, rtol=1e-3, atol=1e-3):
+            raise CompileError(f"schedule {name} computes something else than the reference")

@@ -1,0 +1,44 @@
+"""CPUs by LLVM's names: which base target each runs, and its caches. Sizes are public data sheets' figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """base: the name of the target whose code it runs. l1, l2: KiB of data cache a core; l3: MiB that one
+    core can count on (of the servers' a share); ways of L1 and L2."""
+
+    base: str
+    l1: int
+    l2: int
+    l3: int
+    l1_ways: int = 8
+    l2_ways: int = 8
+
+
+CPUS = {
+    "haswell": Cpu("avx2", 32, 256, 16),
+    "broadwell": Cpu("avx2", 32, 256, 16),
+    "skylake": Cpu("avx2", 32, 256, 8, l2_ways=4),
+    "alderlake": Cpu("avx2", 48, 1280, 30, l1_ways=12, l2_ways=10),
+    "raptorlake": Cpu("avx2", 48, 2048, 36, l1_ways=12, l2_ways=16),
+    "meteorlake": Cpu("avx2", 48, 2048, 24, l1_ways=12, l2_ways=16),
+    "arrowlake": Cpu("avx2", 48, 3072, 36, l1_ways=12, l2_ways=12),
+    "znver1": Cpu("avx2", 32, 512, 8),
+    "znver2": Cpu("avx2", 32, 512, 16),
+    "znver3": Cpu("avx2", 32, 512, 32),
+    "znver4": Cpu("avx512", 32, 1024, 32),
+    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16),
+    "skylake-avx512": Cpu("avx512", 32, 1024, 22, l2_ways=16),
+    "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
+    "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
+    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12),
+    "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20),
+    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20),
+    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12),
+    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
+    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
+    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
+}
