@@ -137,7 +137,7 @@ class Tables:
         return self.tables[key]
 
     def _unsolved(self, root: TableKey) -> dict[int, list[TableKey]]:
-        """The keys below `root` that must be solved, itself included, by depth. What the source has is taken from it."""
+        """The keys from `root` down that must be solved, by depth. What the source has is taken from it."""
         layers: dict[int, list[TableKey]] = {}
         seen, stack = {root}, [root]
         while stack:

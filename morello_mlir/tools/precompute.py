@@ -22,8 +22,8 @@ ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", default="matmul", metavar="NAME,...", help="what to cover (default: matmul)")
     parser.add_argument("--dtypes", default="f32", metavar="NAME,...", help="default: f32")
-    parser.add_argument("--max-size", type=int, default=1024, metavar="N",
-                        help="all sizes of the scale 1, 2, 3, 4, 6, 8, ... up to N (default: 1024)")  # fmt: skip
+    parser.add_argument("--max-size", type=int, metavar="N",
+                        help="all sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
     parser.add_argument("--layouts", default=ALL_LAYOUTS, metavar="LHS:RHS,...",
                         help="default: all four of row_major and col_major")  # fmt: skip
     parser.add_argument("--targets", default="host", metavar="NAME,...", help="default: host")
@@ -35,14 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-cap", default="4G", metavar="SIZE", help="for all processes together (default: 4G)")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler instead")
     parser.add_argument("--ship", action="store_true",
-                        help="rebuild the memos that the package ships, for --targets: f32 up to 4096")  # fmt: skip
+                        help="rebuild the memos that the package ships, for --targets")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     from ..memo.locate import shipped_path, user_path
 
+    if options.max_size is None:
+        options.max_size = 4096 if options.ship else 1024
     if options.ship:
-        options.dtypes, options.max_size, options.tables = "f32", 4096, False
+        options.tables = False
     for target in map(get_target, options.targets.split(",")):
         path = shipped_path(target) if options.ship else user_path(options.memo)
         if path is None:

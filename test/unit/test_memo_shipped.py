@@ -1,0 +1,66 @@
+"""The memos that the package ships: for the targets as they are, and right."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from morello_mlir.memo.families import Family
+from morello_mlir.memo.locate import shipped_path
+from morello_mlir.memo.memo import Memo
+from morello_mlir.memo.store import Store
+from morello_mlir.memo.version import space_of
+from morello_mlir.search.solve import Search
+from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import TARGETS
+
+MAX_BYTES = 8 << 20
+REBUILD = "rebuild it: morello precompute --ship --targets avx2,avx512"
+
+both = pytest.mark.parametrize("name", ["avx2", "avx512"])
+
+
+@pytest.fixture
+def shipped(name: str) -> Memo:
+    target = TARGETS[name]
+    return Memo(target, None, Store(shipped_path(target), writable=False))
+
+
+@both
+def test_it_is_for_the_target_as_it_is(name):
+    path = shipped_path(TARGETS[name])
+    assert path.is_file() and path.stat().st_size <= MAX_BYTES, REBUILD
+    assert {row.space for row in Store(path, writable=False).rows()} == {space_of(TARGETS[name])}, REBUILD
+
+
+@both
+def test_every_goal_is_answered(name, shipped):
+    goals = list(Family().goals())
+    assert len(goals) == 4 * 24**3
+    for lhs, rhs, m, k, n in random.Random(1).sample(goals, 300):
+        spec = matmul_spec(m, k, n, lhs=lhs, rhs=rhs)
+        found = shipped.find(*Search(shipped.target).point(spec))
+        assert found is not None and found[2] == "shipped", f"{spec}: {REBUILD}"
+
+
+@both
+def test_answers_are_what_a_search_finds(name, shipped):
+    """A sample: the same schedule, and the price that a fresh search gives."""
+    rng = random.Random(2)
+    goals = [g for g in Family().goals() if g[2] * g[3] * g[4] <= 1 << 21]
+    for lhs, rhs, m, k, n in rng.sample(goals, 6):
+        spec, search = matmul_spec(m, k, n, lhs=lhs, rhs=rhs), Search(shipped.target)
+        node, cost, _ = shipped.find(*search.point(spec))
+        fresh = search.solve(spec)
+        assert (fresh.cost, fresh.schedule) == (cost, node) and search.price(spec, node) == cost, REBUILD
+
+
+def test_a_stale_one_is_ignored(tmp_path: Path):
+    """Records of another fingerprint answer nothing."""
+    from memo_support import SMALL, records
+
+    store = Store(tmp_path / "memo")
+    store.put("0000000000000000/1", "small", records(8, 8, 16))
+    assert Memo(SMALL, None, store).find(*Search(SMALL).point(matmul_spec(8, 8, 16))) is None
