@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", default="matmul", metavar="NAME,...", help="what to cover (default: matmul)")
     parser.add_argument("--dtypes", default="f32", metavar="NAME,...", help="default: f32")
     parser.add_argument("--max-size", type=int, metavar="N",
-                        help="all sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
+                        help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
     parser.add_argument("--layouts", default=ALL_LAYOUTS, metavar="LHS:RHS,...",
                         help="default: all four of row_major and col_major")  # fmt: skip
     parser.add_argument("--targets", default="host", metavar="NAME,...", help="default: host")
