@@ -19,7 +19,7 @@ from ..targets import INFINITE, MAX_COST, Target
 from . import locate
 from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
-from .store import Store
+from .store import Store, log
 from .table import QUICK, block_of, records_of
 from .variants import pattern_of, table_at
 from .version import space_of
@@ -163,7 +163,9 @@ class Memo:
         if self._pid == os.getpid():
             pending, self._pending = self._pending, []
             for future in pending:
-                future.result()
+                # An answer that cannot be kept is an answer all the same.
+                if error := future.exception():
+                    log.warning("memo %s: a table was not kept: %s", self.user and self.user.store.path, error)
 
 
 class _Rebuild:

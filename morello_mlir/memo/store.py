@@ -31,6 +31,8 @@ BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x4D4F524D
 #: Runs remembered for the hit rate.
 RUNS_KEPT = 100
+#: Where answers come from; columns of `runs`.
+_SOURCES = ("memory", "memo", "shipped", "search")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -75,6 +77,7 @@ class Store:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._run = f"{self._pid}-{time.time_ns():x}"
+        self._counts: dict[str, int] = {}
         self._warned: set[str] = set()
         self._memory: dict[tuple[str, str], dict[str, Record]] = {}
         self._connection: sqlite3.Connection | None = None
@@ -175,9 +178,19 @@ class Store:
     # ------------------------------------------------------------ runs
 
     def count(self, source: str) -> None:
-        """Counts where the answer to a goal came from: memory, memo, shipped or search."""
-        if not self.writable or source not in ("memory", "memo", "shipped", "search"):
+        """Counts where the answer to a goal came from: memory, memo, shipped or search.
+
+        Answers from memory are written along with the next other one, or on closing: they must cost nothing.
+        """
+        if source not in _SOURCES or not self.writable:
             return
+        with self._lock:
+            self._counts[source] = self._counts.get(source, 0) + 1
+            if source != "memory":
+                self._write_counts()
+
+    def _write_counts(self) -> None:
+        counts, self._counts = self._counts, {}
 
         def add(connection: sqlite3.Connection) -> None:
             with _transaction(connection):
@@ -186,14 +199,15 @@ class Store:
                 if new.rowcount:
                     kept = "SELECT id FROM runs ORDER BY started DESC LIMIT ?"
                     connection.execute(f"DELETE FROM runs WHERE id NOT IN ({kept})", (RUNS_KEPT,))
-                connection.execute(f"UPDATE runs SET {source} = {source} + 1 WHERE id = ?", (self._run,))
+                for source, count in counts.items():
+                    connection.execute(f"UPDATE runs SET {source} = {source} + ? WHERE id = ?", (count, self._run))
 
-        with self._lock:
+        if counts and self.writable:
             self._do(add, None, writing=True)
 
     def runs(self) -> list[dict[str, float]]:
         """The last runs, newest first: started, and how many answers came from memory, memo, shipped and search."""
-        names = ("started", "memory", "memo", "shipped", "search")
+        names = ("started", *_SOURCES)
         with self._lock:
             rows: list[tuple[float, ...]] = self._do(
                 lambda c: c.execute(f"SELECT {', '.join(names)} FROM runs ORDER BY started DESC").fetchall(), []
@@ -203,7 +217,9 @@ class Store:
     # ------------------------------------------------------------ the file
 
     def close(self) -> None:
+        """Writes what is left to write. The store can be used again: it opens the file anew."""
         with self._lock:
+            self._write_counts()
             if self._connection is not None:
                 with suppress(sqlite3.Error):
                     self._connection.close()

@@ -47,6 +47,7 @@ def test_sources_in_order(tmp_path):
     assert search_with(shipped).solve(spec).source == "search"
     search = search_with(user, shipped)
     assert [search.solve(spec).source, search.solve(spec).source] == ["shipped", "shipped"]
+    search.memo.user.store.close()
     assert search_with(user).solve(spec).source == "search"
     assert search_with(user, shipped).solve(spec).source == "memo"
     assert [r["shipped"] for r in Store(user).runs()] == [0, 0, 1]
