@@ -35,7 +35,8 @@ def compile(
 
     module:   MLIR text, bytecode, the path of a file with either, an `mlir.ir.Module`, or an op of one.
     entry:    the function to compile; without it, every public function can be called by its name.
-    target:   the machine to search for: `host` (`MORELLO_TARGET`, if that is set), `avx2`, `avx512`.
+    target:   the machine to search for: `host` (`MORELLO_TARGET`, if that is set), `avx2`, `avx512`, or a
+              CPU by LLVM's name (`znver4`). What this machine cannot run can be emitted, not called.
     threads:  how many threads the code may use (default: `MORELLO_NUM_THREADS`, else 1).
     memo:     the memo file, or `off` (default: `MORELLO_MEMO`, else the user's file).
     optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
@@ -319,17 +320,24 @@ class CompiledModule:
         from .runtime.cache import shared_cache
         from .runtime.jit import Options
         from .runtime.program import Program
+        from .targets import code_for, refusal
 
         built = self._lower(function, shapes)
         # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
-        options = Options(vectorize=built.left > 0 or built.lifted == 0)
+        cpu, features = code_for(self._settings.target)
+        options = Options(vectorize=built.left > 0 or built.lifted == 0, cpu=cpu, features=features)
         cache = shared_cache() if self._settings.cache else None
 
         def careful() -> Program:
             """For arguments that overlap: upstream's loops read and write in one defined order."""
-            return Program(self._lower(function, shapes, optimize=False), Options(), cache, shapes)
+            plain = Options(cpu=cpu, features=features)
+            return Program(self._lower(function, shapes, optimize=False), plain, cache, shapes)
 
-        return Program(built, options, cache, shapes, careful if built.lifted else None)
+        program = Program(built, options, cache, shapes, careful if built.lifted else None)
+        refused = refusal(self._settings.target)
+        if refused is not None:
+            program.refuse(refused)
+        return program
 
     def _lower(
         self,

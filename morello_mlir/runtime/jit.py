@@ -25,13 +25,21 @@ class Options:
 
     vectorize: loop and SLP vectorisation. Searched code brings its vectors along; scalar loops from upstream profit.
     level:     the -O level.
+    cpu, features: for which CPU, as LLVM spells them; the host without a cpu.
     """
 
     vectorize: bool = True
     level: int = 3
+    cpu: str = ""
+    features: str = ""
 
     def __str__(self) -> str:
         return f"O{self.level}{' vectorize' if self.vectorize else ''}"
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """The CPU name and feature string to compile for."""
+        return (self.cpu, self.features) if self.cpu else host()
 
 
 @dataclass
@@ -57,7 +65,7 @@ def load(
     symbols that the code refers to.
     Raises CompileError: invalid IR, or a symbol that no library in the process defines.
     """
-    key = key_of(ir, *host(), str(options), "|".join(_versions()))
+    key = key_of(ir, *options.machine, str(options), "|".join(_versions()))
     code = cache.load(key) if cache else None
     from_cache = code is not None
     if code is None:
@@ -71,7 +79,7 @@ def emit(ir: str, options: Options, form: Literal["llvm", "asm", "obj"]) -> Any:
     """Optimised LLVM IR or assembly as text, or object code as bytes. Raises CompileError for invalid IR."""
     import llvmlite.binding as llvm
 
-    machine = _machine(options.level)
+    machine = _machine(options.level, *options.machine)
     try:
         module = llvm.parse_assembly(ir)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -104,12 +112,11 @@ def _versions() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _machine(level: int) -> Any:
+def _machine(level: int, cpu: str, features: str) -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    cpu, features = host()
     # The defaults for relocation and code model fail an assertion when the code is far from the process's own.
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small", jit=True
@@ -120,7 +127,7 @@ def _machine(level: int) -> Any:
 def _linker() -> Any:
     import llvmlite.binding as llvm
 
-    return llvm.create_lljit_compiler(_machine(3), use_jit_link=False, suppress_errors=True)
+    return llvm.create_lljit_compiler(_machine(3, *host()), use_jit_link=False, suppress_errors=True)
 
 
 def _link(code: bytes, exports: tuple[str, ...], imports: Mapping[str, int], from_cache: bool) -> Library:

@@ -67,6 +67,14 @@ class Program:
         if build.direct:
             self.call = fastcall.function(self.signature.name, addresses[fastcall.PYTHON_ENTRY], self._call)
 
+    def refuse(self, why: InputError) -> None:
+        """Have every call raise `why`: the code is for another machine."""
+
+        def refused(*args: Any) -> Any:
+            raise why
+
+        self.call = refused
+
     @property
     def from_cache(self) -> bool:
         """Whether the machine code came from the object cache."""

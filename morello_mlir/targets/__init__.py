@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from ..errors import InputError
@@ -15,19 +14,13 @@ from .host import Host, this_host
 
 TARGETS = {t.name: t for t in (AVX2, AVX512)}
 
-#: What target `host` means, where it is not this machine's own: a name, as in `get_target`.
-VARIABLE = "MORELLO_TARGET"
-
 
 def host_target() -> Target:
     """The widest target that this machine runs, with this machine's calibration where there is one.
 
     Without a calibration it is the named target as it stands, whatever the caches are: its memo is shipped, and the
-    geometry alone is worth less than that (docs/decisions/host-target.md).
+    geometry alone is worth less than that (docs/decisions/0003-host-target.md).
     """
-    chosen = os.environ.get(VARIABLE, "host")
-    if chosen not in ("", "host"):
-        return get_target(chosen)
     host = this_host()
     base = widest(host)
     found = calibration.load(host.machine_key, base)
@@ -51,12 +44,25 @@ def host_runs(target: Target) -> bool:
     return not missing_features(target)
 
 
-def check_runs(target: Target) -> None:
-    """Raises InputError where code for `target` cannot run on this machine."""
+def refusal(name: str | Target) -> InputError | None:
+    """Why code for that target cannot run on this machine; None where it can."""
+    target = get_target(name)
     missing = missing_features(target)
-    if missing:
-        name = target.cpu or target.name
-        raise InputError(f"this machine cannot run code for target '{name}': its CPU has no {', '.join(missing)}")
+    if not missing:
+        return None
+    called = target.cpu or target.name
+    return InputError(f"this machine cannot run code for target '{called}': its CPU has no {', '.join(missing)}")
+
+
+def code_for(name: str | Target) -> tuple[str, str]:
+    """CPU and features that code generation is told, as LLVM spells them; ('', '') for this machine's own.
+
+    A target without a CPU of its own gets this machine's, tuned for it, if it is one that can run the target.
+    """
+    target = get_target(name)
+    if target.cpu:
+        return target.cpu, ""
+    return ("", "") if host_runs(target) else ("x86-64", ",".join(target.features))
 
 
 def get_target(name: str | Target = "host") -> Target:
@@ -73,10 +79,10 @@ def get_target(name: str | Target = "host") -> Target:
 
 
 def cpu_target(name: str, cpu: Cpu) -> Target:
-    """The base target of a CPU with the CPU's own caches, and its name for code generation."""
+    """The base target of a CPU with the CPU's own caches and kernels, and its name for code generation."""
     base = TARGETS[cpu.base]
     l1, l2 = cpu.l1 * 1024 // LINE, cpu.l2 * 1024 // LINE
-    return replace(
+    target = replace(
         base,
         summary=f"{name}: {base.summary}",
         l1=Cache(l1, l1 // cpu.l1_ways),
@@ -84,6 +90,22 @@ def cpu_target(name: str, cpu: Cpu) -> Target:
         l3_bytes=cpu.l3 << 20,
         cpu=name,
     )
+    return target if cpu.fma_per_cycle == base.costs.fma_per_cycle else _slower(target, cpu)
+
+
+def _slower(target: Target, cpu: Cpu) -> Target:
+    """`target` where fewer multiply-adds start per cycle. If broadcasts compete with them, tiles of one vector pay:
+    each broadcast has a single use there, and LLVM folds it into the multiply-add."""
+    costs = replace(target.costs, fma_per_cycle=cpu.fma_per_cycle)
+    tiles = [(m, v) for v in range(1, target.registers) for m in range(1, target.registers) if not target.spills(m, v)]
+    # A tenth of the latency and a fifth of a cycle are what loops measure beyond the rule on other cores.
+    least, step = 1.1 * costs.fma_latency, 0.2
+    table = {
+        (m, v): max(m * v / cpu.fma_per_cycle + (v > 1) * m * cpu.broadcast_slots + step, least) for m, v in tiles
+    }
+    if cpu.broadcast_slots:
+        return replace(target, costs=costs, kernel_table=table, pack_rows=(12, 24), pack_vectors=(1, 2))
+    return replace(target, costs=costs, kernel_table=table)
 
 
 def planned_l2(lines: int) -> int:
@@ -104,12 +126,13 @@ __all__ = [
     "LineCost",
     "Target",
     "ceil_div",
-    "check_runs",
+    "code_for",
     "cpu_target",
     "fixed",
     "get_target",
     "host_runs",
     "host_target",
     "missing_features",
+    "refusal",
     "widest",
 ]

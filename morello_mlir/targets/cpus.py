@@ -8,7 +8,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Cpu:
     """base: the name of the target whose code it runs. l1, l2: KiB of data cache a core; l3: MiB that one
-    core can count on (of the servers' a share); ways of L1 and L2."""
+    core can count on (of the servers' a share); ways of L1 and L2.
+
+    fma_per_cycle: whole-vector multiply-adds that start per cycle. broadcast_slots: how many of these a broadcast load
+    displaces that is an instruction of its own; one that is folded into a multiply-add is free.
+    """
 
     base: str
     l1: int
@@ -16,6 +20,8 @@ class Cpu:
     l3: int
     l1_ways: int = 8
     l2_ways: int = 8
+    fma_per_cycle: float = 2.0
+    broadcast_slots: float = 0.0
 
 
 CPUS = {
@@ -29,15 +35,15 @@ CPUS = {
     "znver1": Cpu("avx2", 32, 512, 8),
     "znver2": Cpu("avx2", 32, 512, 16),
     "znver3": Cpu("avx2", 32, 512, 32),
-    "znver4": Cpu("avx512", 32, 1024, 32),
+    "znver4": Cpu("avx512", 32, 1024, 32, fma_per_cycle=1.0, broadcast_slots=0.5),
     "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16),
     "skylake-avx512": Cpu("avx512", 32, 1024, 22, l2_ways=16),
     "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
     "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
-    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12),
+    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12, fma_per_cycle=1.0),
     "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20),
-    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20),
-    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12),
+    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20, fma_per_cycle=1.0),
+    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12, fma_per_cycle=1.0),
     "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
     "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
     "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),

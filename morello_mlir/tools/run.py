@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--bench", action="store_true", help="time the function, warm, in several rounds")
     p.add_argument("--threads", type=int, metavar="N", help="how many threads the code may use")
-    p.add_argument("--target", default="host", metavar="NAME", help="the machine to search for: host, avx2, avx512")
+    p.add_argument("--target", default="host", metavar="NAME", help="host, avx2, avx512, or a CPU by LLVM's name")
     p.add_argument("--no-morello", action="store_true", help="leave everything to upstream's passes")
     p.add_argument(
         "--emit", choices=("llvm", "asm", "obj", "mlir"), help="print the compiled code instead of running it"
