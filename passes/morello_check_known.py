@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .base import Pass, emit_error
 from .symbols import all_ops
+from .types import is_shaped, shape_of
+
+#: Elements: upstream counts them, and bytes and bits, in signed 64-bit numbers.
+_MANY = 1 << 56
 
 
 @dataclass(frozen=True)
 class CheckKnown(Pass):
-    """Refuse ops that MLIR has parsed without knowing them: some of upstream's passes abort on them."""
+    """Refuse what MLIR parses and some of upstream's passes abort on: ops that it does not know, and tensors and memrefs
+    with more elements than it can count."""
 
     name: ClassVar[str] = "morello-check-known"
-    summary: ClassVar[str] = "Report every op of a dialect that is not loaded here"
+    summary: ClassVar[str] = "Report every op of a dialect that is not loaded here, and types beyond any memory"
 
     def run(self, op: Any) -> None:
         context = op.operation.context
         known: dict[str, bool] = {}
+        countable: dict[Any, bool] = {}
         for each in all_ops(op):
+            values = [*each.results, *(a for region in each.regions for block in region for a in block.arguments)]
+            for type_ in (value.type for value in values):
+                if type_ not in countable:
+                    countable[type_] = not is_shaped(type_) or _count(type_) < _MANY
+                if not countable[type_]:
+                    emit_error(each, f"{type_} has more elements than any memory")
+                    countable[type_] = True
             name = each.name
             if name not in known:
                 known[name] = context.is_registered_operation(name)
@@ -29,3 +43,8 @@ class CheckKnown(Pass):
                     each, f"cannot be lowered to LLVM: nothing here implements this op of the '{dialect}' dialect"
                 )
                 known[name] = True  # One report per op name will do.
+
+
+def _count(type_: Any) -> int:
+    """The elements of a type, taking one for sizes that are not known."""
+    return math.prod(size or 1 for size in shape_of(type_))

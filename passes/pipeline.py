@@ -323,6 +323,13 @@ def run_pipeline(op: Any, text: str, *, verify: bool = True) -> tuple[Diagnostic
     return Pipeline.parse(text, op.operation.name).run(op, verify=verify)
 
 
+def run_pass(op: Any, instance: Any, *, verify: bool = True) -> tuple[Diagnostic, ...]:
+    """Run one pass of ours, made by the caller: its options may hold any text, braces and quotes too. Raises PassError."""
+    pipeline = Pipeline((), op.operation.name)
+    pipeline._steps = (_Ours(Element(instance.name), instance),)
+    return pipeline.run(op, verify=verify)
+
+
 def _elements(steps: tuple[_Step, ...]) -> tuple[Element, ...]:
     out: list[Element] = []
     for step in steps:

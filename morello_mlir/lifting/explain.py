@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from morello_mlir.errors import SpecError
+
 from .aliases import Aliases, nested_ops
 from .contraction import Contraction, recognise
 from .fills import fill_before, fill_on_tensors
@@ -32,7 +34,10 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
             zeroed = fill_before(op, contraction.values[2], aliases)
     except NotLifted as reason:
         return Rejected(str(reason))
-    plan = make_plan(contraction.loops, contraction.dtype, accumulate=zeroed is None)
+    try:
+        plan = make_plan(contraction.loops, contraction.dtype, accumulate=zeroed is None)
+    except SpecError as error:
+        return Rejected(str(error))
     return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -155,17 +156,22 @@ class _Builder:
 
     def _prepare(self) -> Signature:
         """Keep the entry only, fix its shapes, and let the caller supply the memory of results."""
+        from morello_mlir.passes.morello_return_to_argument import ReturnToArgument
+        from morello_mlir.passes.morello_select_entry import SelectEntry
+        from morello_mlir.passes.morello_specialize import Specialize
         from morello_mlir.passes.symbols import function_named
 
         request = self.request
-        self._run(f"morello-select-entry{{entry={request.entry}}},morello-check-known")
+        # Not as text: the name of a function may hold anything, quotes and braces too.
+        self._run_pass(SelectEntry(entry=request.entry))
+        self._run("morello-check-known")
         if request.shapes is not None:
-            shapes = ",".join("x".join(map(str, s)) if s else "scalar" for s in request.shapes)
+            shapes = tuple("x".join(map(str, s)) if s else "scalar" for s in request.shapes)
             try:
-                self._run(f"morello-specialize{{entry={request.entry} shapes={shapes}}}")
+                self._run_pass(Specialize(entry=request.entry, shapes=shapes))
             except PassError as error:
                 raise InputError(f"the argument shapes do not fit the program: {error}") from error
-        self._run(f"morello-return-to-argument{{entry={request.entry}}}")
+        self._run_pass(ReturnToArgument(entry=request.entry))
         return signature_of(function_named(self.module, request.entry))
 
     def _stage(self, name: str, pipeline: str) -> None:
@@ -184,6 +190,11 @@ class _Builder:
 
         self.messages += run_pipeline(self.module, pipeline, verify=verify)
 
+    def _run_pass(self, instance: Any) -> None:
+        from morello_mlir.passes.pipeline import run_pass
+
+        self.messages += run_pass(self.module, instance)
+
     def _translate(self, signature: Signature) -> tuple[str, wrapper.Layout, tuple[str, ...], bool]:
         import mlir.ir as ir
         from mlir.dialects.llvm import translate_module_to_llvmir
@@ -198,7 +209,7 @@ class _Builder:
         _make_internal(self.module)
         text = translate_module_to_llvmir(self.module.operation)
         layout = wrapper.layout_of(signature, status=bool(assertions))
-        text += wrapper.packet_wrapper(signature, _PREFIX + signature.name, layout, bare=bare)
+        text += wrapper.packet_wrapper(signature, _symbol(signature.name), layout, bare=bare)
         direct = fastcall.serves(signature) and not assertions
         if direct and fastcall.FIELDS is not None:
             text += fastcall.python_wrapper(signature, fastcall.FIELDS)
@@ -210,7 +221,7 @@ class _Builder:
         from morello_mlir.passes.symbols import symbol_name
 
         for op in self.module.operation.regions[0].blocks[0]:
-            if symbol_name(op) == _PREFIX + signature.name and op.operation.name == "llvm.func":
+            if symbol_name(op) == _symbol(signature.name) and op.operation.name == "llvm.func":
                 return op.operation, BARE in op.operation.attributes
         raise CompileError(f"function @{signature.name} was lost on the way to LLVM")
 
@@ -231,8 +242,8 @@ def _copy_of(module: Any) -> Any:
 
 
 def _rename_functions(module: Any) -> None:
-    """Prefix the names of the functions defined here, so that none is a C library's: a program may call its matrix
-    product `free`, or `expf`."""
+    """Give the functions defined here names that none of a C library has: a program may call its matrix product `free`,
+    or `expf`."""
     import mlir.ir as ir
 
     from morello_mlir.passes.symbols import functions, has_body, symbol_name
@@ -240,8 +251,13 @@ def _rename_functions(module: Any) -> None:
     for function in functions(module):
         name = symbol_name(function)
         if name is not None and has_body(function):
-            ir.SymbolTable.replace_all_symbol_uses(name, _PREFIX + name, module.operation)
-            ir.SymbolTable.set_symbol_name(function, _PREFIX + name)
+            ir.SymbolTable.replace_all_symbol_uses(name, _symbol(name), module.operation)
+            ir.SymbolTable.set_symbol_name(function, _symbol(name))
+
+
+def _symbol(name: str) -> str:
+    """The LLVM name of a function: in letters that need no quoting, and different for different functions."""
+    return _PREFIX + re.sub(r"[^\w.$-]", lambda found: f"%{ord(found[0]):x}%", name, flags=re.ASCII)
 
 
 def _make_internal(module: Any) -> None:

@@ -7,6 +7,7 @@ Text form, read and printed by `Spec.parse` and `str`:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ LIMITED = ("VRF", "L1", "L2")
 #: Row strides are told apart by the largest power of two that divides them, up to this many bytes (beyond the span of
 #: any L2's sets it makes no difference to which sets the rows fall into).
 MAX_STRIDE_CLASS = 1 << 17
+#: Steps (the product of the sizes) of the largest Specs: hours of work for a core. Costs of much larger ones overflow.
+MAX_STEPS = 1 << 46
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,8 @@ class Spec:
             raise SpecError(f"{self.function} has {len(f.dims)} dims [{', '.join(f.dims)}], not {len(self.dims)}")
         if any(d < 0 for d in self.dims):
             raise SpecError(f"{self.function}: negative size in {list(self.dims)}")
+        if math.prod(self.dims) > MAX_STEPS:
+            raise SpecError(f"{self.function}: {list(self.dims)} is too large: more than {MAX_STEPS:,} steps")
         if len(self.operands) != len(f.operands):
             raise SpecError(f"{self.function} has {len(f.operands)} operands, not {len(self.operands)}")
         for (name, dims), t in zip(f.operands, self.operands, strict=True):

@@ -162,6 +162,9 @@ def run_tool(tool: str, work: Callable[[], int], *, input_error: int = InputErro
     except MorelloError as error:
         say(tool, str(error))
         return error.exit_code
+    except MemoryError:
+        say(tool, "out of memory")
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

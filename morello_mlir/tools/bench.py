@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CompileError, InputError
+from ..spec.spec import MAX_STEPS
 
-_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)$")
+_SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})\Z", re.ASCII)
 #: Seconds that one sample lasts at least: shorter ones misread the clock.
 SAMPLE_S = 0.005
 
@@ -190,9 +191,11 @@ def run(options: argparse.Namespace) -> int:
     rows = []
     for text in options.shapes:
         match = _SHAPE.match(text)
-        if not match or "0" in match.groups():
+        m, k, n = map(int, match.groups()) if match else (0, 0, 0)
+        if not min(m, k, n):
             raise InputError(f"cannot read the shape '{text}': expected MxKxN, all positive")
-        m, k, n = map(int, match.groups())
+        if m * k * n > MAX_STEPS or m * k + k * n + m * n > MAX_STEPS:
+            raise InputError(f"the shape '{text}' is too large")
         rows.append(measure(Workload(m, k, n, options.dtype, tuple(options.transposed)), target=options.target,
                             rounds=max(1, options.rounds)))  # fmt: skip
     print(json.dumps([r.record() for r in rows], indent=2) if options.json else table(rows))

@@ -275,6 +275,32 @@ def test_a_symbol_that_nobody_defines_is_named():
         compiled(text)
 
 
+@pytest.mark.parametrize("size", ["?", "3"])
+@pytest.mark.parametrize("name", ["a b", "a,b", "{a=1}", r"\22\5C\0A", r"\00", "\u65e5", "a%b", ""])
+def test_functions_may_have_any_name(name, size):
+    kind = f"tensor<{size}xf32>"
+    text = f"""
+      func.func private @"{name}!"(%x: {kind}) -> {kind} {{
+        %r = linalg.add ins(%x, %x : {kind}, {kind}) outs(%x : {kind}) -> {kind}
+        return %r : {kind}
+      }}
+      func.func @"{name}"(%x: {kind}) -> {kind} {{
+        %r = call @"{name}!"(%x) : ({kind}) -> {kind}
+        return %r : {kind}
+      }}"""
+    x = random(3)
+    np.testing.assert_array_equal(compiled(text)(x), x + x)
+
+
+def test_what_no_memory_holds_is_refused():
+    text = """
+      func.func @f(%x: tensor<4611686018427387904x4xf32>) -> tensor<4611686018427387904x4xf32> {
+        return %x : tensor<4611686018427387904x4xf32>
+      }"""
+    with pytest.raises(CompileError, match="more elements than any memory"):
+        compiled(text)
+
+
 @pytest.mark.parametrize("name", ["free", "malloc", "memcpy", "expf", "main", "abort", "fn.f"])
 def test_functions_may_be_called_like_the_librarys(name):
     text = f"""

@@ -6,3 +6,8 @@ func.func @f() {
   "foo.bar"() : () -> ()
   return
 }
+
+// expected-error @below {{'func.func' op tensor<4611686018427387904x4xf32> has more elements than any memory}}
+func.func @g(%x: tensor<4611686018427387904x4xf32>) {
+  return
+}
