@@ -7,17 +7,24 @@ stays near what the target had before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..spec import Spec
 from ..targets import COST_UNITS, Target
 from .features import NAMES, FeatureCounter, get, put
 from .measure import SpecMeasurements
 from .recipe import cheapest
 
 #: How much a relative change of a coefficient by one weighs, against a relative error of one of a schedule.
-PRIOR_WEIGHT = 0.05
+PRIOR_WEIGHT = 0.03
+#: The same for the offset of a Spec, in times of its multiply-adds.
+OFFSET_WEIGHT = 0.17
+#: A schedule that takes x times as long as the best of its Spec has weight x ** -NEAR_BEST: what matters is to tell
+#: good schedules apart.
+NEAR_BEST = 2
 #: Placing the cache moves depends on the coefficients, and these on where the moves are: how often to go round.
 PASSES = 3
 #: What a coefficient of zero is measured against in the prior.
@@ -52,21 +59,44 @@ def _inner(a: np.ndarray, b: np.ndarray, x: np.ndarray, passive: np.ndarray) -> 
         x[~passive] = 0.0
 
 
-def fit_coefficients(
-    features: np.ndarray, cycles: np.ndarray, start: np.ndarray, prior_weight: float = PRIOR_WEIGHT
-) -> np.ndarray:
-    """Coefficients (in the order of NAMES) for which `features @ coefficients` is near `cycles`.
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Schedules as rows. features: counts of coefficients; cycles: measured; spec: number of the Spec that it is of;
+    peak: cycles of that Spec's multiply-adds."""
 
-    features: a row per schedule. start: coefficients that are kept where the measurements do not tell.
+    features: np.ndarray
+    cycles: np.ndarray
+    spec: np.ndarray
+    peak: np.ndarray
+
+
+def fit_coefficients(design: Design, start: np.ndarray, prior_weight: float = PRIOR_WEIGHT) -> np.ndarray:
+    """Coefficients (in the order of NAMES) for which `features @ coefficients` is near `cycles`, up to an offset for
+    each Spec: what all its schedules pay alike (operands that are warm, or far, in this loop of measurements) is not
+    for the coefficients to explain.
+
+    start: coefficients that are kept where the measurements do not tell.
     """
     to_steps, from_steps = _cumulative()
-    a = (features / cycles[:, None]) @ from_steps
-    before = to_steps @ start
+    rows, before = len(design.cycles), to_steps @ start
     scale = np.maximum(np.abs(before), _LEAST_SCALE)
-    weight = prior_weight * np.sqrt(len(cycles))
-    rows = np.vstack([a * scale, weight * np.eye(len(scale))])
-    goal = np.concatenate([np.ones(len(cycles)), weight * before / scale])
-    return from_steps @ (scale * non_negative_least_squares(rows, goal))
+    columns = (design.features / design.cycles[:, None]) @ from_steps * scale
+    offsets = np.equal.outer(design.spec, np.unique(design.spec)) * (design.peak / design.cycles)[:, None]
+    table = np.hstack([columns, offsets, -offsets])
+    weights = _near_best(design)
+    count = len(scale)
+    penalties = np.full(table.shape[1], OFFSET_WEIGHT * np.sqrt(rows))
+    penalties[:count] = prior_weight * np.sqrt(rows)
+    wanted = np.concatenate([before / scale, np.zeros(table.shape[1] - count)])
+    solution = non_negative_least_squares(
+        np.vstack([table * weights[:, None], np.diag(penalties)]), np.concatenate([weights, penalties * wanted])
+    )
+    return from_steps @ (scale * solution[:count])
+
+
+def _near_best(design: Design) -> np.ndarray:
+    best = np.array([design.cycles[design.spec == s].min() for s in design.spec])
+    return (best / design.cycles) ** NEAR_BEST
 
 
 def _cumulative() -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +110,9 @@ def _cumulative() -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Measured and predicted cycles of the random schedules of one Spec, in the order of its samples."""
+    """Measured and predicted cycles of the random schedules of one Spec, in the order of its samples.
+
+    Predicted is infinite where a target's caches are too small for a schedule."""
 
     measured: np.ndarray
     predicted: np.ndarray
@@ -91,31 +123,36 @@ def predict(measurements: SpecMeasurements, target: Target) -> Prediction:
     measured, predicted = [], []
     for m in measurements.samples:
         found = cheapest(m.sample.spec, m.sample.recipe, target)
-        if found is not None:
-            measured.append(m.cycles)
-            predicted.append(found[1] / COST_UNITS)
+        measured.append(m.cycles)
+        predicted.append(found[1] / COST_UNITS if found else np.inf)
     return Prediction(np.array(measured), np.array(predicted))
 
 
-def fit(measurements: list[SpecMeasurements], target: Target, prior_weight: float = PRIOR_WEIGHT) -> Target:
+def fit(measurements: Sequence[SpecMeasurements], target: Target, prior_weight: float = PRIOR_WEIGHT) -> Target:
     """`target` with the coefficients that fit the measurements best."""
     start = get(target.costs)
     fitted = target
     for _ in range(PASSES):
-        features, cycles = _design(measurements, fitted)
-        coefficients = fit_coefficients(features, cycles, start, prior_weight)
-        fitted = replace(fitted, costs=put(fitted.costs, np.round(coefficients, 4)))
+        coefficients = fit_coefficients(_design(measurements, fitted), start, prior_weight)
+        fitted = replace(fitted, costs=put(fitted.costs, np.round(coefficients, 3)))
     return fitted
 
 
-def _design(measurements: list[SpecMeasurements], target: Target) -> tuple[np.ndarray, np.ndarray]:
-    """Feature rows and measured cycles of all schedules."""
+def _design(measurements: Sequence[SpecMeasurements], target: Target) -> Design:
+    """All schedules as rows, cache moves placed as `target` would place them."""
     count = FeatureCounter(target)
-    rows, cycles = [], []
-    for spec_measurements in measurements:
-        for m in spec_measurements.samples:
+    features, cycles, number, peak = [], [], [], []
+    for i, measured in enumerate(measurements):
+        for m in measured.samples:
             found = cheapest(m.sample.spec, m.sample.recipe, target)
             if found is not None:
-                rows.append(count(m.sample.spec, found[0]))
+                features.append(count(m.sample.spec, found[0]))
                 cycles.append(m.cycles)
-    return np.array(rows), np.array(cycles)
+                number.append(i)
+                peak.append(peak_cycles(m.sample.spec, target))
+    return Design(np.array(features), np.array(cycles), np.array(number), np.array(peak))
+
+
+def peak_cycles(spec: Spec, target: Target) -> float:
+    """Cycles of the multiply-adds of `spec` by whole vectors."""
+    return spec.flops / 2 / target.lanes(spec.operands[0].dtype) / target.costs.fma_per_cycle

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import CompileError
 from ..search.schedule import Node
-from ..search.solve import search_for
+from ..search.solve import Search
 from ..spec import Spec
 from ..targets import Target
 from .code import CHAIN, aligned, chain_function, compile_functions, schedule_function
@@ -50,7 +50,7 @@ def measure_random(
 ) -> SpecMeasurements:
     """`count` random schedules of `spec`, measured. Raises CompileError where one computes something else."""
     spec = spec.canonical()
-    reference = search_for(target).solve(spec).schedule
+    reference = Search(target).solve(spec).schedule
     samples = random_samples(spec, target, count, seed)
     cycles = measure_schedules(spec, reference, [s.schedule for s in samples], target, rounds=rounds, progress=progress)
     measured = tuple(Measured(s, c) for s, c in zip(samples, cycles[1:], strict=True))

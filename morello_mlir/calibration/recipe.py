@@ -114,3 +114,8 @@ class _Placer:
     def _inwards(key: TableKey, operand: int) -> tuple[str, ...]:
         """The cache that `operand` may enter next."""
         return {"GL": ("L2",), "L2": ("L1",)}.get(key.operands[operand].memory, ())
+
+
+def text(recipe: Recipe) -> str:
+    """In a line, outside in: `k384 B48 m6 n48` blocks k, packs rhs in panels of 48, and tiles."""
+    return " ".join(f"{s.dim}{s.size}" if isinstance(s, Block) else f"{'AB'[s.operand]}{s.width}" for s in recipe)

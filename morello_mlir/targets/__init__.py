@@ -134,5 +134,6 @@ __all__ = [
     "host_target",
     "missing_features",
     "refusal",
+    "this_host",
     "widest",
 ]
