@@ -13,7 +13,7 @@ from ..actions import TableKey
 from ..errors import MorelloError
 from ..search.solve import Search
 from ..spec import Spec
-from ..targets import TARGETS, Target
+from ..targets import CPUS, TARGETS, Target, get_target
 from .boxes import compress
 from .coordinates import coordinate, parse_key, size_coordinate, spec_at
 from .memo import Memo
@@ -25,8 +25,8 @@ from .version import space_of
 
 
 def current_spaces() -> dict[str, Target]:
-    """The spaces of the targets of this installation."""
-    return {space_of(t): t for t in TARGETS.values()}
+    """The spaces of the targets of this installation: the named ones, those of CPUs, and the host's as calibrated."""
+    return {space_of(t): t for t in map(get_target, (*CPUS, "host", *TARGETS))}
 
 
 # ---------------------------------------------------------------- figures

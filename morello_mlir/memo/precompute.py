@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from ..errors import InputError
 from ..search.tables import Tables
-from ..targets import Target, get_target
+from ..targets import Target
 from .coordinates import key_text, memo_key, parse_key
 from .families import Family, Root
 from .memo import Layer
@@ -37,7 +37,7 @@ PROCESS_BYTES = 700 << 20
 class Task:
     """Roots to be solved by one worker. tables: keep whole tables, not only what the optima of the goals reach."""
 
-    target: str
+    target: Target
     roots: tuple[Root, ...]
     tables: bool
     shared_bytes: int
@@ -61,7 +61,7 @@ def tasks_of(families: Iterable[Family], target: Target, store: Store, tables: b
         for roots in family.tasks(target):
             todo = tuple(r for r in roots if not _is_answered(layer, r, tables))
             if todo:
-                out.append(Task(target.name, todo, tables, shared_bytes))
+                out.append(Task(target, todo, tables, shared_bytes))
     return sorted(out, key=lambda t: -t.goals)
 
 
@@ -81,7 +81,7 @@ def _is_answered(layer: Layer, root: Root, tables: bool) -> bool:
 
 def work(task: Task) -> list[tuple[str, bytes]]:
     """Solves `task`; returns records as (key, bytes). Runs in a worker process, perhaps on another machine."""
-    target = get_target(task.target)
+    target = task.target
     shared = SharedTables(task.shared_bytes)
     if task.tables:
         return list(_whole_tables(task, target, shared))

@@ -28,12 +28,8 @@ def whole(tmp_path_factory):
     """Every table of small goals in three layouts, for the small machine."""
     store = Store(tmp_path_factory.mktemp("memo") / "memo")
     layouts = (("row_major", "row_major"), ("col_major", "row_major"), ("row_major", "col_major"))
-    TARGETS["small"] = SMALL
-    try:
-        for task in precompute.tasks_of([Family(max_size=16, layouts=layouts)], SMALL, store, True, 1 << 26):
-            precompute.keep(store, SMALL, precompute.work(task))
-    finally:
-        del TARGETS["small"]
+    for task in precompute.tasks_of([Family(max_size=16, layouts=layouts)], SMALL, store, True, 1 << 26):
+        precompute.keep(store, SMALL, precompute.work(task))
     return store
 
 
