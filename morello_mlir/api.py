@@ -98,12 +98,12 @@ def _is_file(text: str) -> bool:
 
 
 def _target_name(target: str) -> str:
-    """The target that a name stands for, `host` meaning the environment's choice. Raises InputError: unknown."""
+    """A target's name, checked now: code for it may be compiled much later. Raises InputError: unknown."""
     from .targets import get_target
 
-    name = os.environ.get("MORELLO_TARGET") or target if target == "host" else target
-    get_target(name)
-    return name
+    get_target(target)
+    # What the environment says of `host` counts when the function is made, not when it is called.
+    return os.environ.get("MORELLO_TARGET") or target if target == "host" else target
 
 
 def _thread_count(threads: int | None) -> int:

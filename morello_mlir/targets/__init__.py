@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from ..errors import InputError
@@ -66,9 +67,14 @@ def code_for(name: str | Target) -> tuple[str, str]:
 
 
 def get_target(name: str | Target = "host") -> Target:
-    """The target called `name`: `host`, `avx2`, `avx512`, or a CPU by LLVM's name. Raises InputError for others."""
+    """The target called `name`: `host`, `avx2`, `avx512`, or a CPU by LLVM's name. Raises InputError for others.
+
+    `host` is what `MORELLO_TARGET` says, if that is set, else the target of this machine.
+    """
     if isinstance(name, Target):
         return name
+    if name == "host":
+        name = os.environ.get("MORELLO_TARGET") or "host"
     if name == "host":
         return host_target()
     if name in TARGETS:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from morello_mlir.errors import ScheduleError
+from morello_mlir.errors import InputError, ScheduleError
 from morello_mlir.search.explain import explain, peak_share, steps, traffic
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Spec, matmul_spec
-from morello_mlir.targets import COST_UNITS, TARGETS
+from morello_mlir.targets import COST_UNITS, TARGETS, get_target
 from morello_mlir.tools.main import main
 
 AVX2 = TARGETS["avx2"]
@@ -137,3 +137,11 @@ def test_an_illegal_schedule_names_the_step(capsys, tmp_path: Path):
     file.write_text("to_accum\ntile m by 64:\n    ?\n")
     assert run(TEXT, "--schedule", str(file)) == 1
     assert "tile m by 64: the size must be less than m=37" in capsys.readouterr().err
+
+
+def test_the_environment_names_the_host(monkeypatch):
+    monkeypatch.setenv("MORELLO_TARGET", "avx2")
+    assert get_target("host") is get_target("avx2")
+    monkeypatch.setenv("MORELLO_TARGET", "z80")
+    with pytest.raises(InputError, match="unknown target 'z80'"):
+        get_target("host")
