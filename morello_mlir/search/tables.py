@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -44,9 +45,10 @@ def passes() -> ModuleType:
         from . import passes_numba
 
         return passes_numba
-    except ImportError:
+    except ImportError as error:
         from . import passes_numpy
 
+        warnings.warn(f"numba cannot be imported, so searches take much longer: {error}", stacklevel=2)
         return passes_numpy
 
 

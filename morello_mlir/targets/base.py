@@ -29,7 +29,8 @@ def fixed(cycles):  # type: ignore[no-untyped-def]
     """Cycles (a number or an array) as integer cost units."""
     if isinstance(cycles, (int, float)):
         return round(cycles * COST_UNITS)
-    return np.rint(np.asarray(cycles) * COST_UNITS).astype(np.int64)
+    # Beyond MAX_COST nothing is exact, nor asked for; it must only stay an integer, and large.
+    return np.minimum(np.rint(np.asarray(cycles) * COST_UNITS), float(1 << 62)).astype(np.int64)
 
 
 def ceil_div(a, b):  # type: ignore[no-untyped-def]
