@@ -16,8 +16,8 @@ _MANY = 1 << 56
 
 @dataclass(frozen=True)
 class CheckKnown(Pass):
-    """Refuse what MLIR parses and some of upstream's passes abort on: ops that it does not know, and tensors and memrefs
-    with more elements than it can count."""
+    """Refuse what MLIR parses and some passes of upstream abort on: ops that it does not know, tensors and memrefs with
+    more elements than it can count."""
 
     name: ClassVar[str] = "morello-check-known"
     summary: ClassVar[str] = "Report every op of a dialect that is not loaded here, and types beyond any memory"

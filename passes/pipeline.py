@@ -324,7 +324,7 @@ def run_pipeline(op: Any, text: str, *, verify: bool = True) -> tuple[Diagnostic
 
 
 def run_pass(op: Any, instance: Any, *, verify: bool = True) -> tuple[Diagnostic, ...]:
-    """Run one pass of ours, made by the caller: its options may hold any text, braces and quotes too. Raises PassError."""
+    """Run one pass of ours that the caller made: its options may hold any text, braces and quotes too."""
     pipeline = Pipeline((), op.operation.name)
     pipeline._steps = (_Ours(Element(instance.name), instance),)
     return pipeline.run(op, verify=verify)

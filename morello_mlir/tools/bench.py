@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import CompileError, InputError
 from ..spec.spec import MAX_STEPS
+from . import _cli
 
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})\Z", re.ASCII)
 #: Seconds that one sample lasts at least: shorter ones misread the clock.
@@ -188,8 +189,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    # In a child, as all that runs native code: interrupted within numba's, the interpreter may crash.
+    return _cli.isolated("morello", " ".join(options.shapes), lambda notebook: _run(options, notebook))
+
+
+def _run(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
     rows = []
     for text in options.shapes:
+        notebook.note(f"timing {text}")
         match = _SHAPE.match(text)
         m, k, n = map(int, match.groups()) if match else (0, 0, 0)
         if not min(m, k, n):

@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     target = get_target(options.target)
     if "(" in options.input:
-        return _explain(options, target, [_solve(options, target, Spec.parse(options.input))], [])
+        spec = Spec.parse(options.input)
+        return _cli.isolated(
+            "morello", options.input, lambda notebook: _explain(options, target, [_solve(options, target, spec)], [])
+        )
     if options.schedule:
         raise InputError("--schedule goes with a Spec, not with a file (write it on the morello.spec op instead)")
     return _cli.isolated("morello", options.input, lambda notebook: _file(options, target, notebook))

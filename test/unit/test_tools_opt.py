@@ -146,6 +146,14 @@ def test_closed_and_full_streams(tmp_path: Path, module: str, redirection: str) 
     assert ("No space left" in done.stderr) == full
 
 
+@pytest.mark.parametrize("shape", ["0x1x1", "00x1x1", "1x2", "1x1x99999999999999999999", "99999999x99999999x1"])
+def test_shapes_that_cannot_be_timed(shape: str) -> None:
+    command = [sys.executable, "-m", "morello_mlir.tools.main", "bench", shape]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2
+    assert f"the shape '{shape}'" in done.stderr
+
+
 def test_crashes_are_named_with_what_was_running(capfd: pytest.CaptureFixture[str]) -> None:
     def crash(notebook: _cli.Notebook) -> int:
         notebook.note("pass 'x'")
