@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from benchmarks.inner_loop import chosen_assembly, inner_loop, loops, share_of_peak
 from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, random_schedule, run_case
 
 import morello_mlir
+from benchmarks.inner_loop import chosen_assembly, inner_loop, loops, share_of_peak
 from morello_mlir.errors import InputError
 from morello_mlir.runtime import jit
 from morello_mlir.search.solve import search_for

@@ -1,0 +1,153 @@
+"""Targets by name and by CPU; what the host says of itself, in all the ways in which it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from morello_mlir.errors import InputError
+from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import CPUS, TARGETS, cpu_target, get_target, missing_features, widest
+from morello_mlir.targets.host import CacheSize, Host, read_host
+
+AVX512_FLAGS = "avx2 fma f16c bmi2 avx512f avx512vl avx512bw avx512dq avx512cd"
+
+
+def _host(tmp_path: Path, cpuinfo: str | None, caches: dict[str, dict[str, str]]) -> Host:
+    file = tmp_path / "cpuinfo"
+    if cpuinfo is not None:
+        file.write_text(cpuinfo)
+    folder = tmp_path / "cache"
+    for index, entries in caches.items():
+        (folder / index).mkdir(parents=True)
+        for name, value in entries.items():
+            (folder / index / name).write_text(value + "\n")
+    return read_host(file, folder)
+
+
+def _cache(level: int, kind: str, size: str, sets: str = "64") -> dict[str, str]:
+    return {"level": str(level), "type": kind, "size": size, "number_of_sets": sets}
+
+
+def test_a_host_as_linux_describes_it(tmp_path: Path) -> None:
+    text = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 207\nstepping\t: 2\nmodel name\t: Xeon\n"
+    text += f"flags\t\t: {AVX512_FLAGS}\n\nvendor_id\t: other\n"
+    caches = {
+        "index0": _cache(1, "Data", "48K"),
+        "index1": _cache(1, "Instruction", "32K"),
+        "index2": _cache(2, "Unified", "2048K", "2048"),
+        "index3": _cache(3, "Unified", "32M", "32768"),
+    }
+    host = _host(tmp_path, text, caches)
+    assert host.caches == {
+        1: CacheSize(48 << 10, 64),
+        2: CacheSize(2 << 20, 2048),
+        3: CacheSize(32 << 20, 32768),
+    }
+    assert host.name == "Xeon"
+    assert host.machine_key.endswith("genuineintel-6-207-2_l1=48k_l2=2048k_l3=32768k")
+    assert widest(host) is TARGETS["avx512"]
+
+
+@pytest.mark.parametrize(
+    "caches",
+    [
+        {"index0": {}},
+        {"index0": _cache(1, "Data", "many")},
+        {"index0": _cache(1, "Data", "0K")},
+        {"index0": _cache(1, "Data", "-4K")},
+        {"index0": _cache(9, "Unified", "48K")},
+        {"index0": _cache(1, "Data", "64M")},
+    ],
+)
+def test_what_is_not_believable_is_not_there(
+    tmp_path: Path, caches: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sysconf", lambda name: -1)
+    assert _host(tmp_path, "", caches).caches == {}
+
+
+def test_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> int:
+        raise ValueError(name)
+
+    monkeypatch.setattr("os.sysconf", unknown)
+    host = _host(tmp_path, None, {})
+    assert (host.flags, host.caches, host.name) == (frozenset(), {}, "")
+    assert "unknown-unknown-unknown-unknown" in host.machine_key
+    assert not missing_features(TARGETS["avx512"], host), "a host that does not say is not refused"
+
+
+def test_sizes_come_from_sysconf_where_there_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"SC_LEVEL1_DCACHE_SIZE": 32 << 10, "SC_LEVEL2_CACHE_SIZE": 1 << 20, "SC_LEVEL3_CACHE_SIZE": 0}
+    monkeypatch.setattr("os.sysconf", sizes.__getitem__)
+    assert _host(tmp_path, "", {}).caches == {1: CacheSize(32 << 10), 2: CacheSize(1 << 20)}
+
+
+def test_the_widest_target_that_runs(tmp_path: Path) -> None:
+    assert widest(_host(tmp_path, "flags : avx2 fma f16c bmi2", {})) is TARGETS["avx2"]
+    (tmp_path / "more").mkdir()
+    assert widest(_host(tmp_path / "more", "flags : sse2", {})) is TARGETS["avx2"]
+
+
+def test_an_unknown_name_lists_what_there_is() -> None:
+    with pytest.raises(
+        InputError, match=r"unknown target 'z80' \(have host, avx2, avx512, and CPUs: haswell, .*znver4"
+    ):
+        get_target("z80")
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_every_cpu_makes_a_sound_target(name: str) -> None:
+    target = get_target(name)
+    base = TARGETS[CPUS[name].base]
+    assert target.cpu == name
+    assert target.name == base.name
+    assert (target.vector_bytes, target.registers, target.features) == (
+        base.vector_bytes,
+        base.registers,
+        base.features,
+    )
+    for cache in (target.l1, target.l2):
+        assert cache.sets & (cache.sets - 1) == 0, "sets are a power of two"
+        assert cache.lines >= cache.steps
+    assert target.limits["L1"] < target.limits["L2"]
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_llvm_knows_every_cpu(name: str) -> None:
+    """LLVM only prints a warning for a name that it does not know, and compiles for nothing in particular."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    wide = "zmm" if CPUS[name].base == "avx512" else "ymm"
+    module = binding.parse_assembly(
+        "define <16 x float> @f(<16 x float> %a, <16 x float> %b) {\n"
+        "  %c = fmul contract <16 x float> %a, %b\n  %d = fadd contract <16 x float> %c, %b\n  ret <16 x float> %d\n}"
+    )
+    machine = binding.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(cpu=name, opt=2)
+    assembly = machine.emit_assembly(module)
+    assert wide in assembly
+    assert "vfm" in assembly
+
+
+def test_the_machine_that_a_target_was_fitted_on_shares_its_memo() -> None:
+    assert get_target("sapphirerapids").fingerprint == TARGETS["avx512"].fingerprint
+    assert get_target("znver2").fingerprint == TARGETS["avx2"].fingerprint
+    assert get_target("znver4").fingerprint != TARGETS["avx512"].fingerprint
+
+
+def test_a_slower_multiplier_costs_more_cycles() -> None:
+    fast, slow = TARGETS["avx512"], cpu_target("tigerlake", CPUS["tigerlake"])
+    assert slow.kernel_cycles[12, 2] > 1.8 * fast.kernel_cycles[12, 2]
+
+
+def test_tiles_of_one_vector_where_broadcasts_compete() -> None:
+    from morello_mlir.search.schedule import to_text
+    from morello_mlir.search.solve import Search
+
+    target = get_target("znver4")
+    text = to_text(Search(target).solve(matmul_spec(96, 64, 96)).schedule)
+    assert "tile n by 16" in text
