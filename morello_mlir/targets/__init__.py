@@ -11,21 +11,47 @@ from .avx2 import AVX2
 from .avx512 import AVX512
 from .base import COST_UNITS, INFINITE, LINE, MAX_COST, Cache, Costs, LineCost, Target, ceil_div, fixed
 from .cpus import CPUS, Cpu
-from .host import Host, this_host
+from .host import CacheSize, Host, this_host
 
 TARGETS = {t.name: t for t in (AVX2, AVX512)}
 
 
 def host_target() -> Target:
-    """The widest target that this machine runs, with this machine's calibration where there is one.
-
-    Without a calibration it is the named target as it stands, whatever the caches are: its memo is shipped, and the
-    geometry alone is worth less than that (docs/decisions/0003-host-target.md).
-    """
+    """The widest target that this machine runs, with this machine's calibration where there is one."""
     host = this_host()
-    base = widest(host)
+    base = uncalibrated(host)
     found = calibration.load(host.machine_key, base)
     return base if found is None else found.applied(base)
+
+
+def uncalibrated(host: Host) -> Target:
+    """What `host` is before it is calibrated: the named target as it stands, whose memo is shipped, if its caches are
+    like the host's; else the same with the host's caches, which then pay for a search (docs/decisions/0003-host.md)."""
+    base = widest(host)
+    l1, l2 = host.caches.get(1), host.caches.get(2)
+    own = replace(
+        base,
+        l1=_cache(l1, base.l1, l1.size // LINE) if l1 else base.l1,
+        l2=_cache(l2, base.l2, planned_l2(l2.size // LINE)) if l2 else base.l2,
+    )
+    cpu = _cpu_apart(host)
+    if cpu is not None:
+        return _slower(own, cpu)
+    alike = own.l1.lines >= base.l1.lines and 0.5 < own.l2.lines / base.l2.lines < 2
+    return base if alike else own
+
+
+def _cache(told: CacheSize, base: Cache, lines: int) -> Cache:
+    """A cache as planned with; sets that are no power of two are not believed."""
+    sets = told.sets if told.sets and told.sets & (told.sets - 1) == 0 else base.sets
+    return Cache(lines, sets, base.steps)
+
+
+def _cpu_apart(host: Host) -> Cpu | None:
+    """The CPU of `host`, where its kernels cost something else than the base target's: Zen 4."""
+    vendor, family = host.identity[:2]
+    zen4 = vendor == "AuthenticAMD" and family == "25" and "avx512f" in host.flags
+    return CPUS["znver4"] if zen4 else None
 
 
 def widest(host: Host) -> Target:
@@ -106,9 +132,7 @@ def _slower(target: Target, cpu: Cpu) -> Target:
     tiles = [(m, v) for v in range(1, target.registers) for m in range(1, target.registers) if not target.spills(m, v)]
     # A tenth of the latency and a fifth of a cycle are what loops measure beyond the rule on other cores.
     least, step = 1.1 * costs.fma_latency, 0.2
-    table = {
-        (m, v): max(m * v / cpu.fma_per_cycle + (v > 1) * m * cpu.broadcast_slots + step, least) for m, v in tiles
-    }
+    table = {(m, v): max(m * v / cpu.fma_per_cycle + (v > 1) * m * cpu.broadcast_slots + step, least) for m, v in tiles}
     if cpu.broadcast_slots:
         return replace(target, costs=costs, kernel_table=table, pack_rows=(12, 24), pack_vectors=(1, 2))
     return replace(target, costs=costs, kernel_table=table)
@@ -141,5 +165,6 @@ __all__ = [
     "missing_features",
     "refusal",
     "this_host",
+    "uncalibrated",
     "widest",
 ]

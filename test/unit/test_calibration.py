@@ -205,10 +205,10 @@ def test_a_calibration_survives_the_file() -> None:
 
 
 def test_a_stored_calibration_is_what_host_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from morello_mlir.targets import this_host, widest
+    from morello_mlir.targets import this_host, uncalibrated
 
     monkeypatch.setenv(files.VARIABLE, str(tmp_path))
-    base = widest(this_host())
+    base = uncalibrated(this_host())
     assert get_target("host") is base
     costs = replace(base.costs, call=77.0)
     made = Calibration(this_host().machine_key, base.name, base.fingerprint, costs, {}, base.l2.lines)

@@ -8,7 +8,7 @@ import pytest
 
 from morello_mlir.errors import InputError
 from morello_mlir.spec import matmul_spec
-from morello_mlir.targets import CPUS, TARGETS, cpu_target, get_target, missing_features, widest
+from morello_mlir.targets import CPUS, TARGETS, cpu_target, get_target, missing_features, uncalibrated, widest
 from morello_mlir.targets.host import CacheSize, Host, read_host
 
 AVX512_FLAGS = "avx2 fma f16c bmi2 avx512f avx512vl avx512bw avx512dq avx512cd"
@@ -151,3 +151,27 @@ def test_tiles_of_one_vector_where_broadcasts_compete() -> None:
     target = get_target("znver4")
     text = to_text(Search(target).solve(matmul_spec(96, 64, 96)).schedule)
     assert "tile n by 16" in text
+
+
+def _with_caches(flags: str, l1: int, l2: int, identity: tuple[str, str, str, str] = ("x", "6", "1", "1")) -> Host:
+    caches = {1: CacheSize(l1 << 10, 64), 2: CacheSize(l2 << 10, 2048)}
+    return Host(frozenset(flags.split()), identity, "", caches)
+
+
+def test_host_is_the_named_target_where_its_caches_are_alike() -> None:
+    assert uncalibrated(_with_caches(AVX512_FLAGS, 48, 2048)) is TARGETS["avx512"]
+    assert uncalibrated(_with_caches("avx2 fma f16c bmi2", 32, 512)) is TARGETS["avx2"]
+    assert uncalibrated(Host(frozenset(), ("", "", "", ""), "", {})) is TARGETS["avx512"]
+
+
+def test_host_plans_with_its_own_caches_where_they_differ_much() -> None:
+    large = uncalibrated(_with_caches("avx2 fma f16c bmi2", 48, 2048))
+    assert (large.name, large.l1.lines, large.l2.lines) == ("avx2", 768, 20480)
+    small = uncalibrated(_with_caches(AVX512_FLAGS, 32, 1024))
+    assert (small.l1.lines, small.l2.lines) == (512, 10240)
+
+
+def test_zen_4_has_kernels_of_its_own() -> None:
+    target = uncalibrated(_with_caches(AVX512_FLAGS, 32, 1024, ("AuthenticAMD", "25", "97", "2")))
+    assert target.pack_vectors == get_target("znver4").pack_vectors
+    assert target.cpu == "", "code is for the host itself"
