@@ -85,23 +85,23 @@ def run(*arguments: str) -> int:
     return main(["explain", *arguments, "--target", "avx2"])
 
 
-def test_a_spec_as_text(capsys, best):
+def test_a_spec_as_text(capfd, best):
     assert run(TEXT, "--plain") == 0
-    assert parse(capsys.readouterr().out) == best.schedule
+    assert parse(capfd.readouterr().out) == best.schedule
 
 
-def test_json(capsys, best):
+def test_json(capfd, best):
     assert run(TEXT, "--json") == 0
-    (record,) = json.loads(capsys.readouterr().out)
+    (record,) = json.loads(capfd.readouterr().out)
     assert (record["spec"], record["cost"], record["target"]) == (TEXT, best.cost, "avx2")
     assert record["cycles"] * COST_UNITS == record["cost"] and Spec.parse(record["spec"]) == SPEC
 
 
-def test_a_schedule_of_ones_own(capsys, tmp_path: Path, best):
+def test_a_schedule_of_ones_own(capfd, tmp_path: Path, best):
     file = tmp_path / "mine.txt"
     file.write_text("to_accum\ntile m by 12:\n    ?\nrest:\n    ?\n")
     assert run(TEXT, "--schedule", str(file), "--json") == 0
-    (record,) = json.loads(capsys.readouterr().out)
+    (record,) = json.loads(capfd.readouterr().out)
     assert record["source"] == "manual" and record["cost"] >= best.cost
     assert to_text(parse(record["schedule"])).startswith("to_accum\ntile m by 12:")
 
@@ -132,11 +132,11 @@ def test_unusable_input(capfd, arguments, status, message):
     assert message in capfd.readouterr().err
 
 
-def test_an_illegal_schedule_names_the_step(capsys, tmp_path: Path):
+def test_an_illegal_schedule_names_the_step(capfd, tmp_path: Path):
     file = tmp_path / "mine.txt"
     file.write_text("to_accum\ntile m by 64:\n    ?\n")
     assert run(TEXT, "--schedule", str(file)) == 1
-    assert "tile m by 64: the size must be less than m=37" in capsys.readouterr().err
+    assert "tile m by 64: the size must be less than m=37" in capfd.readouterr().err
 
 
 def test_the_environment_names_the_host(monkeypatch):
