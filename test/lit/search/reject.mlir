@@ -1,7 +1,7 @@
 // What cannot be searched is an error at the op, and names the reason.
 // RUN: morello-opt %s --split-input-file --morello-search=target=avx2 --verify-diagnostics
 // RUN: not morello-opt %s --morello-search=target=z80 2>&1 | FileCheck %s
-// CHECK: unknown target 'z80' (have host, avx2, avx512)
+// CHECK: unknown target 'z80' (have host, avx2, avx512, and CPUs: haswell,
 
 func.func @parallel(%a: memref<1x8x8xf32>, %b: memref<1x8x8xf32>, %c: memref<1x8x8xf32>) {
   // expected-error @below {{only serial Specs are searched}}
