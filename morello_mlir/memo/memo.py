@@ -200,7 +200,10 @@ class _Rebuild:
     def action(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Action:
         """The optimal action: above the tables there is only one, below them kernels are priced, the rest is known."""
         if not key.function.endswith("Accum") or dims["b"] > 1:
-            return explore(key, dims, self.target)[0]
+            only = explore(key, dims, self.target)
+            if not only:
+                raise Unknown(f"nothing implements {key_text(key)}")
+            return only[0]
         if "VRF" in key.memories:
             return self.kernel(key, dims, left)
         if is_answered(key, left, self.target):

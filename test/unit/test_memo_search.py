@@ -8,11 +8,13 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memo_support import SMALL, search_with, solved
 
 from morello_mlir.actions import child_specs
+from morello_mlir.errors import ScheduleError
 from morello_mlir.memo import locate
 from morello_mlir.memo.coordinates import key_text, memo_key
 from morello_mlir.memo.families import Family
@@ -23,7 +25,7 @@ from morello_mlir.memo.table import reached_record, records_of
 from morello_mlir.memo.version import space_of
 from morello_mlir.search.schedule import Hole, children, parse, to_text
 from morello_mlir.search.solve import Search, search_for
-from morello_mlir.spec import matmul_spec
+from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS
 
 SIZES = st.integers(1, 40)
@@ -175,3 +177,10 @@ def test_what_was_solved_is_on_disk_when_the_answer_is_there(tmp_path):
     path = tmp_path / "memo"
     search_with(path).solve(matmul_spec(8, 8, 16))
     assert len(list(Store(path, writable=False).rows())) > 20
+
+
+def test_a_goal_that_nothing_implements_is_an_error(tmp_path):
+    """An input in registers: no batch can be tiled there, with a memo or without."""
+    spec = Spec.parse("Matmul([2, 5, 5, 5], (f32, VRF, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)")
+    with pytest.raises(ScheduleError, match="no implementation"):
+        search_for(TARGETS["avx2"], tmp_path / "memo").solve(spec)
