@@ -55,14 +55,15 @@ class TableKey:
 
     def canonical(self, target: Target) -> TableKey:
         """The key whose table holds the same numbers: row strides are told apart only where a cost or an occupancy does
-        (below a vector: unaligned; up to a line: aligned)."""
+        (below a vector: unaligned; up to a line: aligned), and what GL is only while an operand is there."""
 
         def plain(o: OperandState) -> OperandState:
             if o.stride is None or o.stride > LINE:
                 return o
             return replace(o, stride=LINE if o.stride >= target.vector_bytes else 1)
 
-        return replace(self, operands=tuple(plain(o) for o in self.operands))
+        far = self.far and "GL" in self.memories
+        return replace(self, operands=tuple(plain(o) for o in self.operands), far=far)
 
     def limit_axis(self) -> str | None:
         """The cache whose limit can still matter: some operand is in it and another may still come. At most one, since

@@ -55,10 +55,8 @@ def on_scale(size: int) -> bool:
 
 
 def memo_key(key: TableKey, target: Target) -> TableKey:
-    """The key whose table holds the same numbers as that of `key`: row strides are merged as the search merges them,
-    and where no operand is left in GL it makes no difference what GL is."""
-    key = key.canonical(target)
-    return replace(key, far=False) if key.far and "GL" not in key.memories else key
+    """The key whose table holds the same numbers as that of `key`, as the search merges them."""
+    return key.canonical(target)
 
 
 def key_text(key: TableKey) -> str:

@@ -176,3 +176,15 @@ def test_explored_actions_are_what_schedules_name():
     for action in explore(key, dict(zip("bmkn", spec.dims, strict=True)), AVX2):
         assert action_of(action.node([Hole(), Hole()]), spec) == action
     assert limits_of(spec, AVX2) == AVX2.limits
+
+
+def test_what_gl_is_matters_only_while_an_operand_is_there():
+    """A far goal and a near one share the tables of operands in caches: `far` left in the key changes no number."""
+    far = replace(key_of(matmul_spec(6, 8, 9, accumulate=True), SMALL), far=True)
+    tables = Tables({"m": 6, "k": 8, "n": 9}, SMALL.limits, SMALL)
+    tables.table(far)
+    inside = [key for key in tables.tables if "GL" not in key.memories]
+    assert inside and not any(key.far for key in inside)
+    assert all(key.far for key in tables.tables if "GL" in key.memories)
+    for key in inside:
+        assert (tables._solve(replace(key, far=True)) == tables.tables[key]).all()
