@@ -1,4 +1,7 @@
-"""`python -m benchmarks [FAMILY ...]`: run workload families and print their tables; without a name, all of them."""
+"""`python -m benchmarks [FAMILY ...]`: run workload families and print their tables; without a name, all of them.
+
+`python -m benchmarks peers [OPTIONS]` compares with every installed library.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,18 @@ FAMILIES = {
     "compile_time": "what a user waits for: import, cold search, compilation",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",
 }
+#: Has options of its own: `python -m benchmarks peers --help`.
+PEERS = "peers"
 
 
 def main() -> None:
+    if sys.argv[1:2] == [PEERS]:
+        from .peers import command
+
+        sys.exit(command.main(sys.argv[2:], _host("host")))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")

@@ -80,6 +80,12 @@ class Program:
         """Whether the machine code came from the object cache."""
         return self._library.from_cache
 
+    @property
+    def entry_address(self) -> int:
+        """Where `morello.call` is, for callers that are native code themselves (see wrapper.py); valid while this
+        object lives."""
+        return self._library.addresses[PACKET_ENTRY]
+
     def __call__(self, *args: Any) -> Any:
         """Run. Returns None, an array or scalar, or a tuple of them.
 

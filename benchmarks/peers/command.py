@@ -1,0 +1,76 @@
+"""`python -m benchmarks peers`: our code beside every installed library, interleaved in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import driver, plot, report
+from .adapters import peers
+from .adapters.base import ISAS
+from .workloads import selected
+
+DEFAULT_ROUNDS, DEFAULT_SECONDS = 9, 0.02
+
+
+def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> int:
+    """host: what is known of the machine. window: see `driver.measure`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
+    parser.add_argument("--only", default="", metavar="PART,...", help="rows whose GROUP/SHAPE contains one of these")
+    parser.add_argument("--peers", default="", metavar="NAME,...", help="these libraries only (ours always runs)")
+    parser.add_argument("--threads", type=int, default=1, help="threads, and CPUs, that each may use (default: 1)")
+    limit = "limit all to an instruction set, without matrix tiles (AMX), as far as they listen"
+    parser.add_argument("--isa", choices=ISAS, default="native", help=limit)
+    parser.add_argument("--rounds", type=int, default=DEFAULT_ROUNDS)
+    parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="length of a sample")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write peers.json, peers.md, peers.svg and peers.log there"
+    )
+    parser.add_argument("--list", action="store_true", help="print the libraries and the rows, and stop")
+    options = parser.parse_args(arguments)
+    known = peers()
+    wanted = [name.strip() for name in options.peers.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            parser.error(f"unknown peer '{name}' (have {', '.join(known)})")
+    if options.threads < 1 or options.rounds < 1 or options.seconds <= 0:
+        parser.error("--threads, --rounds and --seconds must be positive")
+    workloads = selected(options.only)
+    if not workloads:
+        parser.error(f"no row matches '{options.only}' (--list prints them)")
+    present = {name: peer.available() for name, peer in known.items()}
+    if options.list:
+        for name, there in present.items():
+            print(f"{name}: {'installed' if there else 'not installed'}")
+        print("\n".join(w.key for w in workloads))
+        return 0
+    chosen = [p for n, p in known.items() if present[n] and (not wanted or n in wanted or n in report._NOT_PEERS)]
+    if options.threads > 1:  # those two know one thread
+        chosen = [p for p in chosen if p.name not in (report.PEAK, report.READ)]
+    log = None
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        log = options.out / "peers.log"
+    rows: list[report.Row] = []
+    about: dict[str, Any] = {**host, "threads": options.threads, "instruction set": options.isa}
+    kept = {} if window is None else {"window": window}
+    with driver.running(chosen, options.threads, options.isa, log) as processes:
+        print(report.HEAD, flush=True)
+        for workload in workloads:
+            results = driver.measure(workload, processes, options.rounds, options.seconds, **kept)
+            rows.append(report.Row(workload, tuple(results)))
+            print(report.line(rows[-1]), flush=True)
+        for process in processes:
+            about[process.peer.name] = process.ask(driver.SAMPLE_LIMIT, do="about").get("about", "?")
+    about["not installed"] = ", ".join(n for n, there in present.items() if not there) or "-"
+    text = report.markdown(rows, about)
+    print("\n" + text)
+    if options.out:
+        (options.out / "peers.md").write_text(text, encoding="utf-8")
+        record = {"about": about, "rows": [row.record() for row in rows]}
+        (options.out / "peers.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        plot.plot(rows, options.out / "peers.svg")
+    return 0
