@@ -110,7 +110,7 @@ def measure(
 ) -> list[Result]:
     """One row: everything is built and checked first, then sampled in turns, in a new order each round.
 
-    seconds: what a sample lasts. window: a context in which the samples are taken.
+    seconds: what a sample lasts. window: a context in which the samples of a round are taken.
     """
     results: dict[str, Result] = {}
     ready = []
@@ -123,9 +123,9 @@ def measure(
         else:
             result.why = answer["why"]
     order = random.Random(workload.key)
-    with window():
-        for number in range(rounds):
-            order.shuffle(ready)
+    for number in range(rounds):
+        order.shuffle(ready)
+        with window():
             for process in list(ready):
                 result = results[process.peer.name]
                 if number >= FEWEST and sum(result.samples) and _spent(result, seconds) > BUDGET_S:

@@ -18,7 +18,7 @@ from typing import Any
 from .adapters import Built, Peer, peers
 from .workloads import WORKLOADS, Data
 
-#: What a sample's length says of the clock's grain, and how long a library is warmed up before one, of its length.
+#: A sample has no more runs; a library is warmed up for this part of its length first.
 LONGEST_REPEATS, WARM_UP = 1 << 30, 0.15
 
 
@@ -54,8 +54,9 @@ class Worker:
     def sample(self) -> dict[str, Any]:
         assert self._built is not None
         run = self._built.run
-        # Others had the core and its caches.
-        run(max(1, round(self._repeats * WARM_UP)))
+        # Others had the core and its caches; of a long run that is not noticed.
+        if self._repeats > 1:
+            run(max(1, round(self._repeats * WARM_UP)))
         start = time.perf_counter()
         run(self._repeats)
         return {"seconds": (time.perf_counter() - start) / self._repeats}
