@@ -139,14 +139,32 @@ class CompiledFunction:
         self._static: Program | None = None
         self._direct: Callable[..., Any] | None = None
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run with arrays (numpy, torch, DLPack, buffers) for tensors and memrefs, and numbers for scalars.
 
+        out: numpy arrays that receive the results that are tensors (one, or a tuple in order), row-major, writable, of
+             the results' dtypes and shapes, and without memory that an argument has too. By default they are new.
+             (Checking them takes some 20 microseconds: `bind` does it once.)
         Raises InputError where an argument does not fit, CompileError, AssertionFailed (an assertion of the program).
         """
+        if out is not None:
+            return self.program(args).call_into(args, out)
         if self._direct is not None:
             return self._direct(*args)
         return self.program(args).call(*args)
+
+    def bind(self, *args: Any, out: Any = None) -> Callable[[], Any]:
+        """A function without arguments that runs with these ones: everything is checked now, and a call costs little
+        more than entering the program (a tenth of a microsecond).
+
+        The arrays are used where they lie: each call reads what they hold then, and they live as long as the function.
+        What needs copying first is refused: bind a copy in row-major order. A scalar keeps the value that it has now.
+        Every call returns the same arrays, overwritten: those of `out` (see above), or new ones made now. So results
+        that are kept across calls must be copied, and one bound function must not run in two threads at once; bind once
+        for each thread.
+        Raises InputError where an argument does not fit, CompileError.
+        """
+        return self.program(args).bind(args, out)
 
     def program(self, args: tuple[Any, ...] = ()) -> Program:
         """The program that a call with these arguments runs; compiled now if it is not there yet."""
@@ -193,7 +211,7 @@ class CompiledFunction:
 
 class CompiledModule:
     """The functions of a module, each callable by its name as an attribute, `cm.NAME(*arrays)`; or, where there is one
-    function to choose, `cm(*arrays)`.
+    function to choose, `cm(*arrays)`. A function of the module that is called like something here is in `functions`.
 
     functions: name -> CompiledFunction.
     specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, manual), search_s, cost,
@@ -233,15 +251,19 @@ class CompiledModule:
                     if len(chosen) == 1:
                         raise
                     self._signature_errors[name] = error
+        # Found at once, where `__getattr__` would take a microsecond. What a module has itself keeps its name.
+        vars(self).update((name, each) for name, each in self.functions.items() if not hasattr(type(self), name))
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = None) -> Any:
         """Call the only function. Raises InputError where there are several, and what the function raises."""
-        return self._only()(*args)
+        return self._only()(*args, out=out)
+
+    def bind(self, *args: Any, out: Any = None) -> Callable[[], Any]:
+        """`CompiledFunction.bind` of the only function. Raises InputError where there are several."""
+        return self._only().bind(*args, out=out)
 
     def __getattr__(self, name: str) -> CompiledFunction:
         functions = self.__dict__.get("functions", {})
-        if name in functions:
-            return functions[name]
         if name in self.__dict__.get("_signature_errors", {}):
             raise self._signature_errors[name]
         raise AttributeError(f"the module has no public function @{name} (it has: {', '.join(functions)})")

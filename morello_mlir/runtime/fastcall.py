@@ -259,10 +259,13 @@ class _MethodDef(ctypes.Structure):
 _definitions: list[_MethodDef] = []
 
 
-def function(name: str, address: int, general: Callable[..., Any]) -> Callable[..., Any]:
-    """The function object for the code at `address`, which `general` keeps alive: it is called where the fast path does
-    not serve."""
-    _definitions.append(_MethodDef(name.encode(), address, _METH_FASTCALL, None))
+def function(name: str, address: int, general: Any, flags: int = _METH_FASTCALL) -> Callable[..., Any]:
+    """The function object for the code at `address`. general: kept alive, and the first argument of the code: what is
+    called where the fast path does not serve.
+
+    flags: how it takes its arguments (METH_FASTCALL, METH_NOARGS).
+    """
+    _definitions.append(_MethodDef(name.encode(), address, flags, None))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)

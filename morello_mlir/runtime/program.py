@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache as cache_result
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from morello_mlir.errors import InputError, MorelloError
 
+from . import bind as binding
 from . import fastcall, jit
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots, shares
 from .build import Build
@@ -55,6 +57,7 @@ class Program:
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}
         if build.direct:
             imports |= fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}
+        self._refused: InputError | None = None
         self._library = jit.load(build.ir, exports, options, cache, imports)
         self.llvm_seconds = time.perf_counter() - started
         addresses = self._library.addresses
@@ -73,6 +76,7 @@ class Program:
         def refused(*args: Any) -> Any:
             raise why
 
+        self._refused = why
         self.call = refused
 
     @property
@@ -93,22 +97,67 @@ class Program:
         """
         return self.call(*args)
 
+    def call_into(self, args: Sequence[Any], out: Any) -> Any:
+        """Run, with the results that are tensors in arrays of the caller's. Returns what a plain call does.
+
+        out: an array, or a sequence of arrays, one for each such result, in order.
+        Raises what a call raises, and InputError for arrays that cannot take the results.
+        """
+        if self._refused is not None:
+            raise self._refused
+        return self._run(args, out)
+
+    def bind(self, args: Sequence[Any], out: Any = None) -> Callable[[], Any]:
+        """A function without arguments that runs with these ones, used where they lie, each time it is called.
+
+        It returns the same arrays at every call: those of `out`, or new ones made here. See `CompiledFunction.bind`.
+        Raises InputError.
+        """
+        if self._refused is not None:
+            raise self._refused
+        name = self.signature.name
+        self._check_count(args)
+        slots: list[int] = []
+        memories: list[tuple[int, Memory]] = []
+        for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
+            where = f"@{name}: argument {position}"
+            if parameter.shape is None:
+                slots += scalar_slots(value, parameter.element, where)
+                continue
+            memory = binding.in_place(value, parameter, where)
+            own = array_slots(memory, parameter)
+            memories.append((own[0], memory))
+            slots += own
+        if self._careful and self._overlap(memories):
+            return self._careful().bind(args, out)
+        if self.signature.results or self.build.layout.status is not None:
+            # The program itself returns something, or may fail: that is looked at after each call.
+            kept = tuple(args)
+            return partial(self._run, kept, out) if out is not None else partial(self._run, kept)
+        outputs = self._output_arrays(out, memories)
+        slots += self._output_slots(outputs)
+        answer = None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return binding.bound(self.entry_address, slots, answer, (self, memories, outputs))
+
     # ---- the general path ----------------------------------------------------------------------------------------
 
     def _call(self, *args: Any) -> Any:
+        return self._run(args)
+
+    def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self._inputs):
             raise InputError(f"@{self.signature.name}: expected {len(self._inputs)} arguments, got {len(args)}")
+
+    def _run(self, args: Sequence[Any], out: Any = None) -> Any:
+        self._check_count(args)
         slots: list[int] = []
         memories: list[tuple[int, Memory]] = []
         for position, (value, parameter) in enumerate(zip(args, self._inputs, strict=True)):
             self._add(value, parameter, f"argument {position}", slots, memories)
         if self._careful and self._overlap(memories):
-            return self._careful().call(*args)
-        outputs: list[np.ndarray] = []
-        for parameter in self._outputs:
-            shape = tuple(size or 0 for size in parameter.shape or ())
-            outputs.append(np.empty(shape, parameter.element.dtype))
-            slots += array_slots(Memory(outputs[-1], None), parameter)
+            return self._careful()._run(args, out)
+        outputs = self._output_arrays(out, memories)
+        slots += self._output_slots(outputs)
         packet = self._packet(*slots)
         self._enter(ctypes.addressof(packet))
         # Also after a failed assertion: what was written until then is in the caller's memory, copied or not.
@@ -116,6 +165,22 @@ class Program:
             memory.write_back()
         self._raise_on_assertion(packet)
         return self._results(packet, memories, outputs)
+
+    def _output_arrays(self, out: Any, memories: list[tuple[int, Memory]]) -> list[np.ndarray]:
+        """The arrays for the results that the program writes: those of the caller, checked, or new ones."""
+        if out is None:
+            shapes = [tuple(size or 0 for size in p.shape or ()) for p in self._outputs]
+            return [np.empty(s, p.element.dtype) for s, p in zip(shapes, self._outputs, strict=True)]
+        if self.signature.results:
+            raise InputError(
+                f"@{self.signature.name}: out: some results are made by the program and have no place there"
+            )
+        inputs = [m.view for _, m in memories]
+        return binding.results_in(out, self._outputs, inputs, self.signature.name)
+
+    def _output_slots(self, outputs: list[np.ndarray]) -> list[int]:
+        pairs = zip(outputs, self._outputs, strict=True)
+        return [slot for array, parameter in pairs for slot in array_slots(Memory(array, None), parameter)]
 
     def _add(
         self, value: Any, parameter: Parameter, where: str, slots: list[int], memories: list[tuple[int, Memory]]
