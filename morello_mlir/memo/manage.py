@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..actions import TableKey
 from ..errors import MorelloError
 from ..search.solve import Search
 from ..spec import Spec
-from ..targets import CPUS, TARGETS, Target, get_target
+from ..targets import CPUS, TARGETS, Target, get_target, this_host
 from .boxes import compress
 from .coordinates import coordinate, parse_key, size_coordinate, spec_at
 from .memo import Memo
@@ -22,6 +22,7 @@ from .record import PLAIN_BYTES, DamagedRecord, Record, decode
 from .store import Row, Store
 from .variants import Classes, packed, pattern_of, tables_of
 from .version import space_of
+from .winners import Winners, merge_winners
 
 
 def current_spaces() -> dict[str, Target]:
@@ -70,6 +71,19 @@ def statistics(store: Store) -> dict[str, Any]:
         "tables": tables,
         "runs": runs,
         "hit_rate": hit_rate(runs),
+        "winners": _winner_figures(store, current),
+    }
+
+
+def _winner_figures(store: Store, current: Collection[str]) -> dict[str, int]:
+    """How many winners there are; of these, for this kind of machine and a current space; and other than the model's
+    choice."""
+    winners = list(Winners(store).rows())
+    host = this_host().machine_key
+    return {
+        "all": len(winners),
+        "usable": sum(w.host == host and w.space in current for w in winners),
+        "faster": sum(w.seconds < w.model_seconds for w in winners),
     }
 
 
@@ -87,16 +101,19 @@ def hit_rate(runs: Iterable[dict[str, float]]) -> float | None:
 
 @dataclass
 class Verdict:
-    """records: read; damaged: dropped; compared: Specs searched anew; wrong: those with another cost."""
+    """records: read; winners: read; damaged: records and winners dropped; compared: Specs searched anew; wrong: those
+    with another cost."""
 
     records: int = 0
     damaged: int = 0
     compared: int = 0
     wrong: list[str] | None = None
+    winners: int = 0
 
 
 def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> Verdict:
-    """Reads every record, and compares `sample` Specs of those for this installation's targets with a fresh search.
+    """Reads every record and every winner, and compares `sample` Specs of the records for this installation's targets
+    with a fresh search.
 
     largest: of the product of the sizes of a Spec that is searched.
     """
@@ -111,6 +128,7 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
         verdict.records += 1
         if row.space in current:
             found += [(current[row.space], parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
+    verdict.winners = _check_winners(store, current)
     verdict.damaged = store.dropped - before
     for target, spec in _sample(found, sample, random.Random(seed), largest):
         verdict.compared += 1
@@ -118,6 +136,19 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
             assert verdict.wrong is not None
             verdict.wrong.append(f"{target.name}: {spec}")
     return verdict
+
+
+def _check_winners(store: Store, current: Mapping[str, Target]) -> int:
+    """Drops the winners that are damaged, or not legal on the target they are for; returns how many are left."""
+    winners, sound = Winners(store), 0
+    for winner in list(winners.rows()):
+        try:
+            if winner.space in current:
+                winner.legal(current[winner.space])
+            sound += 1
+        except MorelloError as error:
+            winners.drop(*winner.key, str(error))
+    return sound
 
 
 def _sample(
@@ -270,6 +301,7 @@ __all__ = [
     "figures",
     "hit_rate",
     "merge",
+    "merge_winners",
     "pack",
     "same_as_search",
     "statistics",

@@ -46,6 +46,18 @@ CREATE TABLE IF NOT EXISTS runs (
 ) WITHOUT ROWID;
 """
 
+#: The table of `winners`, which files get with their first winner.
+WINNERS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS winners (
+    space TEXT NOT NULL, host TEXT NOT NULL, spec TEXT NOT NULL, target TEXT NOT NULL, schedule TEXT NOT NULL,
+    seconds REAL NOT NULL, model_seconds REAL NOT NULL, considered INTEGER NOT NULL, checksum BLOB NOT NULL,
+    PRIMARY KEY (space, host, spec)
+) WITHOUT ROWID
+"""
+
+#: Tables and their primary keys.
+_TABLES = {"records": "space, key, shape", "runs": "id", "winners": "space, host, spec"}
+
 
 class ForeignFile(Exception):
     """A file that is not a memo, or one of another format."""
@@ -225,6 +237,22 @@ class Store:
                     self._connection.close()
             self._connection, self._tried = None, False
 
+    def read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """What `work` finds in the file, or `otherwise` where it cannot be read."""
+        with self._lock:
+            return self._do(work, otherwise)
+
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> bool:
+        """Does `work` in a transaction; False where the file cannot be written."""
+
+        def whole(connection: sqlite3.Connection) -> bool:
+            with _transaction(connection):
+                work(connection)
+            return True
+
+        with self._lock:
+            return self.writable and self._do(whole, False, writing=True)
+
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writing: bool = False) -> T:
         """The answer of `work`, or `otherwise` where the file does not allow it."""
         for attempt in (1, 2):
@@ -300,7 +328,7 @@ class Store:
     def _repair(self, connection: sqlite3.Connection, error: Exception) -> None:
         """Keeps what can still be read of a damaged file, in a new one."""
         assert self.path is not None
-        kept, runs = _salvage(connection)
+        kept = _salvage(connection)
         with suppress(sqlite3.Error):
             connection.close()
         self._connection = None
@@ -308,8 +336,10 @@ class Store:
         self._connection = self._replace(self.path, error)
         if self._connection is not None:
             with suppress(sqlite3.Error), _transaction(self._connection) as c:
-                c.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
-                c.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", runs)
+                c.execute(WINNERS_SCHEMA)
+                for table, rows in kept.items():
+                    for row in rows:
+                        c.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
     def _warn(self, what: str, error: Exception) -> None:
         """Says once per process and kind what is wrong."""
@@ -384,18 +414,18 @@ def _is_busy(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _salvage(connection: sqlite3.Connection) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+def _salvage(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
     """The rows of a damaged file that can still be read, from both ends of each table."""
-    out = []
-    for table, order in (("records", "space, key, shape"), ("runs", "id")):
+    out = {}
+    for table, order in _TABLES.items():
         rows: dict[tuple[object, ...], None] = {}
         for way in ("ASC", "DESC"):
             columns = ", ".join(f"{c} {way}" for c in order.split(", "))
             with suppress(sqlite3.Error):
                 for row in connection.execute(f"SELECT * FROM {table} ORDER BY {columns}"):
                     rows[row] = None
-        out.append(list(rows))
-    return out[0], out[1]
+        out[table] = list(rows)
+    return out
 
 
 def vacuum(path: Path, *, alone: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ..targets import TARGETS
 
 if TYPE_CHECKING:
     from ..memo.store import Row, Store
+    from ..memo.winners import Winner
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,16 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stats.add_argument("--tables", action="store_true", help="also one line a table")
     stats.add_argument("--plot", type=Path, metavar="FILE", help="draw Specs and boxes per table (svg, or png)")
     stats.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
-    verify = add("verify", "read every record and compare a sample with a fresh search")
+    verify = add("verify", "read every record and winner and compare a sample with a fresh search")
     verify.add_argument("--sample", type=int, default=10, metavar="N", help="Specs to search anew (default: 10)")
     verify.add_argument("--seed", type=int, default=0, metavar="N", help="choose another sample")
     verify.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
-    merge = add("merge", "add the records of other memos")
+    merge = add("merge", "add the records and winners of other memos")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     export = add("export", "write a part of a memo to a new file")
     export.add_argument("file", type=Path, metavar="FILE")
     export.add_argument("--target", metavar="NAME", help="only records for this target")
-    export.add_argument("--match", default="", metavar="TEXT", help="only tables whose key contains this")
+    export.add_argument(
+        "--match", default="", metavar="TEXT", help="only tables whose key, winners whose Spec contains this"
+    )
     export.add_argument("--max-boxes", type=int, default=None, metavar="N", help="only tables with so many boxes")
     bring = add("import", "add what another memo has for the targets of this installation as they are now")
     bring.add_argument("file", type=Path, metavar="FILE")
@@ -141,6 +145,11 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
     rate = report["hit_rate"]
     runs = len(report["runs"])
     out.append(f"hit rate of the last {runs} runs: " + ("none yet" if rate is None else f"{rate:.1%}"))
+    won = report["winners"]
+    out.append(
+        f"winners: {won['all']} measured, {won['usable']} for this machine, "
+        f"{won['faster']} faster than the model's choice"
+    )
     out += [f"shipped for {s['target']}: {s['state']}" for s in report.get("shipped", [])]
     return out
 
@@ -152,6 +161,7 @@ def _verify(options: argparse.Namespace) -> int:
     wrong = verdict.wrong or []
     result = {
         "records": verdict.records,
+        "winners": verdict.winners,
         "damaged": verdict.damaged,
         "compared": verdict.compared,
         "wrong": wrong,
@@ -159,7 +169,7 @@ def _verify(options: argparse.Namespace) -> int:
     _print(
         options,
         result,
-        f"{verdict.records} records read, {verdict.damaged} damaged and dropped",
+        f"{verdict.records} records and {verdict.winners} winners read, {verdict.damaged} damaged and dropped",
         f"{verdict.compared} Specs compared with a fresh search, {len(wrong)} wrong",
         *(f"wrong: {spec}" for spec in wrong),
     )
@@ -167,33 +177,44 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from ..memo.manage import merge
-
     store = _store(options, writable=True)
-    results = {str(path): vars(merge(store, _other(path))) for path in options.files}
-    return _merged(options, results)
+    return _merged(options, {str(path): _merge_all(store, _other(path)) for path in options.files})
+
+
+def _merge_all(
+    into: Store,
+    source: Store,
+    wanted: Callable[[Row], bool] = lambda row: True,
+    wanted_winner: Callable[[Winner], bool] = lambda winner: True,
+) -> dict[str, Any]:
+    """Records and winners of `source` into `into`: what became of them, by name."""
+    from ..memo.manage import merge, merge_winners
+
+    return {**vars(merge(into, source, wanted)), "winners": vars(merge_winners(into, source, wanted_winner))}
 
 
 def _import(options: argparse.Namespace) -> int:
-    from ..memo.manage import current_spaces, merge
+    from ..memo.manage import current_spaces
 
     spaces = current_spaces()
-    found = merge(_store(options, writable=True), _other(options.file), lambda row: row.space in spaces)
-    return _merged(options, {str(options.file): vars(found)})
+    found = _merge_all(
+        _store(options, writable=True), _other(options.file), lambda r: r.space in spaces, lambda w: w.space in spaces
+    )
+    return _merged(options, {str(options.file): found})
 
 
-def _merged(options: argparse.Namespace, results: dict[str, dict[str, int]]) -> int:
+def _merged(options: argparse.Namespace, results: dict[str, dict[str, Any]]) -> int:
     lines = [
         f"{name}: {r['added']} records added, {r['known']} known, {r['conflicts']} in conflict (kept what was there), "
-        f"{r['damaged']} damaged"
+        f"{r['damaged']} damaged; {w['added']} winners added, {w['known']} known, {w['damaged']} damaged"
         for name, r in results.items()
+        for w in [r["winners"]]
     ]
     _print(options, results, *lines)
     return 1 if any(r["conflicts"] for r in results.values()) else 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    from ..memo.manage import merge
     from ..memo.precompute import compact
     from ..memo.store import Store
 
@@ -208,14 +229,17 @@ def _export(options: argparse.Namespace) -> int:
             and (options.max_boxes is None or row.boxes <= options.max_boxes)
         )
 
+    def wanted_winner(winner: Winner) -> bool:
+        return (options.target is None or winner.target == options.target) and options.match in winner.spec
+
     target = Store(options.file)
-    found = merge(target, source, wanted)
+    found = _merge_all(target, source, wanted, wanted_winner)
     if not target.writable or not options.file.is_file():
         print(f"nothing was written to {options.file}", file=sys.stderr)
         return 1
     target.close()
     compact(options.file)
-    return _merged(options, {str(options.file): vars(found)})
+    return _merged(options, {str(options.file): found})
 
 
 def _pack(options: argparse.Namespace) -> int:
