@@ -169,7 +169,7 @@ class SpecOp:
 
     @property
     def source(self) -> str | None:
-        """Where the schedule comes from: `search`, `memo`, `shipped` or `manual`."""
+        """Where the schedule comes from: `search`, `memo`, `shipped`, `measured` or `manual`."""
         attribute = self._optional("source")
         return None if attribute is None else _string("source", attribute)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REQUIRED = ("function", "dims", "operands")
 OPTIONAL = ("serial", "far", "limits", "schedule", "cost", "source")
-SOURCES = ("search", "memo", "shipped", "manual")
+SOURCES = ("search", "memo", "shipped", "measured", "manual")
 
 # Signless integers stand for both signs, as everywhere in upstream's dialects.
 _ELEMENT_TYPES = {"u8": ("i8", "ui8")}

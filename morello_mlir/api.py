@@ -30,6 +30,8 @@ def compile(
     memo: str | os.PathLike[str] | None = None,
     optimize: bool | None = None,
     cache: bool = True,
+    top_k: int | None = None,
+    measure: bool = False,
 ) -> CompiledModule:
     """Compile a module with linalg ops for this machine.
 
@@ -41,15 +43,26 @@ def compile(
     memo:     the memo file, or `off` (default: `MORELLO_MEMO`, else the user's file).
     optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
     cache:    whether machine code may be kept on disk.
+    top_k:    list so many of the cheapest schedules of each Spec in `specs` (`alternatives`).
+    measure:  time the cheapest schedules (top_k of them, or 8) on this machine instead, and take the fastest; what was
+              found is kept in the memo (docs/tuning.md).
 
     A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it
     is first called, once for each set of argument shapes.
     Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or
-    entry).
+    entry; top_k below 1; measuring for a target whose code this machine cannot run).
     """
     started = time.perf_counter()
     parsed = _parse(module)
-    settings = _Settings(_target_name(target), _thread_count(threads), _memo_name(memo), _optimizes(optimize), cache)
+    settings = _Settings(
+        _target_name(target),
+        _thread_count(threads),
+        _memo_name(memo),
+        _optimizes(optimize),
+        cache,
+        _checked_count(top_k, measure, target),
+        measure,
+    )
     compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started)
     compiled._compile_eagerly()
     return compiled
@@ -58,12 +71,16 @@ def compile(
 class _Settings:
     """What `compile` was given, resolved."""
 
-    def __init__(self, target: str, threads: int, memo: str, optimize: bool, cache: bool):
+    def __init__(
+        self, target: str, threads: int, memo: str, optimize: bool, cache: bool, top_k: int | None, measure: bool
+    ):
         self.target = target
         self.threads = threads
         self.memo = memo
         self.optimize = optimize
         self.cache = cache
+        self.top_k = top_k
+        self.measure = measure
 
 
 def _parse(module: Any) -> Any:
@@ -119,6 +136,18 @@ def _thread_count(threads: int | None) -> int:
 
 def _memo_name(memo: str | os.PathLike[str] | None) -> str:
     return os.environ.get("MORELLO_MEMO", "") if memo is None else os.fspath(memo)
+
+
+def _checked_count(top_k: int | None, measure: bool, target: str) -> int | None:
+    """`top_k`, once it is known that what is asked for can be done. Raises InputError."""
+    if top_k is not None or measure:
+        from .targets import get_target
+        from .tuning.tuner import candidate_count, check_measurable
+
+        candidate_count(top_k, measure)
+        if measure:
+            check_measurable(get_target(target))
+    return top_k
 
 
 def _optimizes(optimize: bool | None) -> bool:
@@ -214,8 +243,8 @@ class CompiledModule:
     function to choose, `cm(*arrays)`. A function of the module that is called like something here is in `functions`.
 
     functions: name -> CompiledFunction.
-    specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, manual), search_s, cost,
-               schedule.
+    specs:     what was lifted, a dict each: spec, function, source (search, memo, shipped, measured, manual), search_s,
+               cost, schedule; measured_s and model_s, alternatives where they were asked for, else None.
     times:     seconds spent so far: parse_s, lift_s, search_s, apply_s, llvm_s.
     lifted, left: how many linalg ops the search took care of, and how many upstream's passes lowered.
     The last three speak of everything compiled so far.
@@ -380,5 +409,7 @@ class CompiledModule:
             settings.memo,
             settings.threads,
             keep_mlir,
+            settings.top_k,
+            settings.measure,
         )
         return build(self._module, request)

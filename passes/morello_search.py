@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from morello_mlir.dialect import SpecOp, spec_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
-from .base import Pass, option, remark
+from .base import Pass, option, remark, warn
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,12 @@ class MorelloSearch(Pass):
 
     A schedule that is there already is kept, once it is known to be legal; its holes (`?`) are filled with the optimum
     of what they stand for. Before: `morello.spec` ops with or without schedules. After: every one has a schedule
-    without holes, a cost (integer units, 1000 a cycle) and a source (`search`, `memo`, `shipped` or `manual`).
+    without holes, a cost (integer units, 1000 a cycle) and a source (`search`, `memo`, `shipped`, `measured` or
+    `manual`).
+
+    top-k: the N cheapest schedules with different code become the attribute `morello.alternatives`, the optimum first:
+    dictionaries with `cost` and `schedule`. measure: these are timed on this machine instead (8 without top-k), and the
+    optimum is replaced by the fastest where that is clearly faster (docs/tuning.md). Both leave given schedules alone.
     """
 
     name: ClassVar[str] = "morello-search"
@@ -26,40 +32,84 @@ class MorelloSearch(Pass):
     target: str = option("host", help="the machine to optimise for: host, avx2, avx512")
     memo: str = option("", help="the memo file, or off (default: MORELLO_MEMO, else the user's file)")
     force: bool = option(False, help="replace schedules that are there")
-    timing: bool = option(False, help="write the seconds that each took, as the attribute morello.search_s")
+    timing: bool = option(
+        False, help="write the seconds that each took (and what was measured) as attributes, morello.search_s"
+    )
+    top_k: int | None = option(None, help="list the so many cheapest schedules (with measure: choose among them)")
+    measure: bool = option(False, help="time the cheapest schedules on this machine and take the fastest")
 
     def run(self, op: Any) -> None:
         from morello_mlir.search.solve import search_for
         from morello_mlir.targets import get_target
+        from morello_mlir.tuning.tuner import Tuner, candidate_count, check_measurable
 
         try:
-            search = search_for(get_target(self.target), self.memo)
+            target = get_target(self.target)
+            count = candidate_count(self.top_k, self.measure)
+            if self.measure:
+                check_measurable(target)
+            tuner = Tuner(search_for(target, self.memo), count, measure=self.measure)
         except InputError as error:
             self.fail(op, str(error))
         for spec_op in spec_ops(op):
-            self._schedule(spec_op, search)
+            self._schedule(spec_op, tuner)
 
-    def _schedule(self, op: SpecOp, search: Any) -> None:
+    def _schedule(self, op: SpecOp, tuner: Any) -> None:
         from morello_mlir.search.schedule import parse, to_text
+        from morello_mlir.tuning.tuner import Tuned
 
         given = None if self.force else op.schedule_text
         try:
             spec = op.spec
-            solution = search.solve(spec) if given is None else search.complete(spec, parse(given))
+            tuned = tuner.solve(spec) if given is None else Tuned(tuner.search.complete(spec, parse(given)))
         except (SpecError, ScheduleError) as error:
             self.fail(op.operation, str(error))
+        solution = tuned.solution
         op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
+        if self.top_k is not None and not self.measure and tuned.candidates:
+            _write_alternatives(op, tuned.candidates)
         if self.timing:
-            _write_seconds(op, solution.seconds)
+            _write_seconds(op, "morello.search_s", solution.seconds)
+            if tuned.winner is not None:
+                _write_seconds(op, "morello.measured_s", tuned.winner.seconds)
+                _write_seconds(op, "morello.model_s", tuned.winner.model_seconds)
         remark(
             op.operation,
             f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({solution.source}, {solution.seconds:.3f} s)",
         )
+        self._report(op, tuned)
+
+    def _report(self, op: SpecOp, tuned: Any) -> None:
+        """Says what measuring found, and the alternatives where it did not happen."""
+        if tuned.problem:
+            warn(op.operation, f"{tuned.problem}; the cost model's choice is taken")
+        for problem in tuned.measured.problems if tuned.measured else ():
+            warn(op.operation, f"{problem}; it is left out")
+        if tuned.winner is not None:
+            remark(op.operation, tuned.describe())
+        elif len(tuned.candidates) > 1:
+            best = tuned.candidates[0].cost
+            for number, other in enumerate(tuned.candidates[1:], 2):
+                remark(op.operation, f"schedule {number}: {other.cycles:,.0f} cycles, {other.cost / best - 1:+.2%}")
 
 
-def _write_seconds(op: SpecOp, seconds: float) -> None:
+def _write_seconds(op: SpecOp, name: str, seconds: float) -> None:
     from mlir import ir
 
     operation = op.operation
     kind = ir.F64Type.get(operation.context)
-    operation.attributes["morello.search_s"] = ir.FloatAttr.get(kind, seconds, loc=operation.location)
+    operation.attributes[name] = ir.FloatAttr.get(kind, seconds, loc=operation.location)
+
+
+def _write_alternatives(op: SpecOp, candidates: Sequence[Any]) -> None:
+    from mlir import ir
+
+    from morello_mlir.search.schedule import to_text
+
+    def attribute(solution: Any) -> Any:
+        cost = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), solution.cost)
+        lines = ir.ArrayAttr.get([ir.StringAttr.get(line) for line in to_text(solution.schedule).splitlines()])
+        return ir.DictAttr.get({"cost": cost, "schedule": lines})
+
+    with op.operation.context:
+        op.operation.attributes["morello.alternatives"] = ir.ArrayAttr.get([attribute(c) for c in candidates])

@@ -88,24 +88,48 @@ def morello_lower_upstream(embedded: bool = False) -> str:
     return ",".join((*checks, *_TO_LOOPS, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
 
 
-def morello_default(target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True) -> str:
+def morello_default(
+    target: str = "host",
+    memo: str = "",
+    threads: int = 0,
+    optimize: bool = True,
+    top_k: int | None = None,
+    measure: bool = False,
+) -> str:
     """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
 
     target:   the machine to search for.
     memo:     the memo file, `off`, or empty for the default.
     threads:  how many threads the code may use; 0 for the default.
     optimize: false leaves everything to upstream's passes.
+    top_k, measure: of `morello-search`: time the cheapest schedules on this machine, and take the fastest.
     """
-    steps = stages(target=target, memo=memo, threads=threads, optimize=optimize, embedded=False)
+    steps = stages(
+        target=target, memo=memo, threads=threads, optimize=optimize, top_k=top_k, measure=measure, embedded=False
+    )
     return ",".join(text for text in steps.values() if text)
 
 
 def stages(
-    *, target: str = "host", memo: str = "", threads: int = 0, optimize: bool = True, embedded: bool = True
+    *,
+    target: str = "host",
+    memo: str = "",
+    threads: int = 0,
+    optimize: bool = True,
+    top_k: int | None = None,
+    measure: bool = False,
+    embedded: bool = True,
 ) -> dict[str, str]:
     """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
     # Times differ from run to run: the text of a module says them only to who asked.
-    given = {"target": target, "memo": memo, "threads": threads, "timing": "true" if embedded else ""}
+    given = {
+        "target": target,
+        "memo": memo,
+        "threads": threads or "",
+        "timing": "true" if embedded else "",
+        "top-k": "" if top_k is None else top_k,
+        "measure": "true" if measure else "",
+    }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     return {
         # Without our passes, Specs that are written in the module are what they compute.
@@ -129,5 +153,5 @@ def _is_installed(name: str) -> bool:
 def _element(name: str, given: dict[str, Any]) -> str:
     """A pass with those of the given options that it knows and that say something."""
     known = registry.options_of(registry.lookup(name))
-    options = " ".join(f"{key}={value}" for key, value in given.items() if key in known and value not in ("", 0))
+    options = " ".join(f"{key}={value}" for key, value in given.items() if key in known and value != "")
     return f"{name}{{{options}}}" if options else name

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..search.schedule import Kernel, Move, Node
 from ..spec import Spec, dense_strides
-from ..targets import LINE, Target
+from ..targets import LINE, Target, code_for
+from .operands import memref_types
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 #: Dependent multiply-adds in one trip of the chain.
@@ -42,6 +43,10 @@ class Code:
     addresses: dict[str, int]
     _library: Any = field(repr=False, default=None)
 
+    @property
+    def object_code(self) -> bytes:
+        return bytes(self._library.object_code)
+
     def repeating(self, name: str, pointers: Sequence[int]) -> Callable[[int], None]:
         """`call(times)` of a function that repeats its work by itself."""
         raw = ctypes.CFUNCTYPE(None, ctypes.c_long, *[ctypes.c_void_p] * len(pointers))(self.addresses[name])
@@ -59,25 +64,27 @@ class Code:
 
 
 def compile_functions(functions: Sequence[Function], target: Target) -> Code:
-    """Applies the schedules and compiles for the host. Raises ScheduleError, CompileError."""
+    """Applies the schedules and compiles for this machine, as `target` says. Raises ScheduleError, CompileError."""
     from mlir import ir
     from mlir.dialects import llvm as llvm_dialect
     from mlir.passmanager import PassManager
 
-    from morello_mlir import dialect
+    from morello_mlir.dialect import load, spec_ops
 
     from ..lowering import apply_all
     from ..runtime import jit
 
     context = ir.Context()
-    dialect.load(context)
+    load(context)
     module = ir.Module.parse("\n".join(f.text for f in functions), context)
     schedules = [s for f in functions for s in f.schedules]
-    apply_all(list(zip(dialect.spec_ops(module.operation), schedules, strict=True)), target)
+    apply_all(list(zip(spec_ops(module.operation), schedules, strict=True)), target)
     with context, ir.Location.unknown():
         PassManager.parse(_TO_LLVM).run(module.operation)
     text = llvm_dialect.translate_module_to_llvmir(module.operation)
-    library = jit.load(text, tuple(f.name for f in functions), jit.Options(vectorize=False), None)
+    cpu, features = code_for(target)
+    options = jit.Options(vectorize=False, cpu=cpu, features=features)
+    library = jit.load(text, tuple(f.name for f in functions), options, None)
     return Code(library.addresses, library)
 
 
@@ -93,9 +100,8 @@ def aligned(count: int, dtype: str) -> np.ndarray:
 
 
 def schedule_function(name: str, spec: Spec, schedule: Node) -> Function:
-    """`@name(A, B, C)`: a contiguous Spec in GL, by its schedule."""
-    shapes = [spec.operand_shape(i) for i in range(len(spec.operands))]
-    types = [f"memref<{'x'.join(map(str, s))}x{t.dtype}>" for s, t in zip(shapes, spec.operands, strict=True)]
+    """`@name(A, B, C)`: a Spec in GL, by its schedule, on operands as `make_operands` makes them. Raises SpecError."""
+    types = memref_types(spec)
     arguments = ", ".join(f"%{n}: {t}" for n, t in zip("abc", types, strict=True))
     text = f"func.func @{name}({arguments}) {{\n{_spec_op(spec, types)}\n  return\n}}"
     return Function(name, text, (schedule,))
@@ -154,9 +160,12 @@ func.func @{name}(%times: index, %a: {memory}, %b: {memory}, %c: {memory}) {{
 def _spec_op(spec: Spec, types: Sequence[str]) -> str:
     tensors = ", ".join(f'"{t.text(names)}"' for t, (_, names) in zip(spec.operands, spec.info.operands, strict=True))
     dims = ", ".join(map(str, spec.dims))
+    flags = "".join(f", {flag}" for flag in ("serial", "far") if getattr(spec, flag))
+    if spec.limits:
+        flags += ", limits = {" + ", ".join(f"{memory} = {amount} : i64" for memory, amount in spec.limits) + "}"
     return (
         f'  "morello.spec"(%a, %b, %c) {{function = "{spec.function}", dims = array<i64: {dims}>, '
-        f"operands = [{tensors}], serial}} : ({', '.join(types)}) -> ()"
+        f"operands = [{tensors}]{flags}}} : ({', '.join(types)}) -> ()"
     )
 
 

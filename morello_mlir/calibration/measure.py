@@ -12,8 +12,9 @@ from ..search.schedule import Node
 from ..search.solve import Search
 from ..spec import Spec
 from ..targets import Target
-from .code import CHAIN, aligned, chain_function, compile_functions, schedule_function
+from .code import CHAIN, chain_function, compile_functions, schedule_function
 from .kernel_table import FMA_LATENCY
+from .operands import expected, is_close, make_operands
 from .sampler import Sample, random_samples
 from .timing import in_turns
 
@@ -68,10 +69,11 @@ def measure_schedules(
 ) -> list[float]:
     """Cycles of `reference`, then of each of `schedules`, which are timed beside it.
 
-    Raises ScheduleError for one that is not legal, CompileError for one that computes something else.
+    Raises ScheduleError for one that is not legal, CompileError for one that computes something else, SpecError for a
+    Spec that no operands can be made for.
     """
-    operands = _operands(spec)
-    pointers = [o.ctypes.data for o in operands]
+    operands = make_operands(spec)
+    pointers = [o.address for o in operands]
     ratios: list[float] = []
     chains: list[float] = []
     for start in range(0, len(schedules), BATCH):
@@ -80,7 +82,7 @@ def measure_schedules(
         chain = chain_function("chain", spec.operands[0].dtype, target)
         code = compile_functions([*functions, chain], target)
         calls = {f.name: code.plain(f.name, pointers) for f in functions}
-        _check(calls, operands[-1])
+        _check(spec, calls, [o.array for o in operands])
         took = in_turns(calls | {"chain": code.repeating("chain", pointers)}, rounds, SECONDS)
         ratios += [took[n] / took["reference"] for n in batch]
         chains.append(took["chain"] / took["reference"])
@@ -89,24 +91,12 @@ def measure_schedules(
     return [cycles, *(r * cycles for r in ratios)]
 
 
-def _operands(spec: Spec) -> list[np.ndarray]:
-    """Arrays for the operands of `spec`, inputs random."""
-    rng = np.random.default_rng(0)
-    out = []
-    for i, tensor in enumerate(spec.operands):
-        shape = spec.operand_shape(i)
-        array = aligned(int(np.prod(shape)), tensor.dtype).reshape(shape)
-        array[:] = rng.uniform(-1, 1, shape)
-        out.append(array)
-    return out
-
-
-def _check(calls: dict[str, Callable[[int], None]], out: np.ndarray) -> None:
-    """All functions compute the same, up to rounding."""
-    calls["reference"](1)
-    want = out.copy()
+def _check(spec: Spec, calls: dict[str, Callable[[int], None]], operands: Sequence[np.ndarray]) -> None:
+    """All functions compute the right thing, up to rounding."""
+    out, start = operands[-1], operands[-1].copy()
+    want = expected(spec, operands)
     for name, call in calls.items():
-        out[:] = np.nan
+        out[...] = start
         call(1)
-        if not np.allclose(out, want, rtol=1e-3, atol=1e-3):
-            raise CompileError(f"schedule {name} computes something else than the reference")
+        if not is_close(spec, out, want):
+            raise CompileError(f"schedule {name} computes something else than the Spec says")

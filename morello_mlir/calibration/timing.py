@@ -24,11 +24,11 @@ def sample(call: Repeating, repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def repeats_for(call: Repeating, seconds: float) -> int:
-    """How many repetitions last about `seconds`. Warms up on the way."""
+def repeats_for(call: Repeating, seconds: float, sampler: Callable[[Repeating, int], float] = sample) -> int:
+    """How many repetitions last about `seconds`. Warms up on the way. sampler: seconds per repetition of a call."""
     repeats = 1
     while True:
-        took = sample(call, repeats) * repeats
+        took = sampler(call, repeats) * repeats
         if took >= seconds / 2 or repeats >= 1 << 24:
             return max(1, round(repeats * seconds / max(took, 1e-9)))
         repeats *= 4

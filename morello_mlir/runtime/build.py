@@ -32,7 +32,7 @@ class Request:
     entry:    the function.
     shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
     optimize: use the optimising passes; else upstream's only.
-    target, memo, threads: what `compile()` was given.
+    target, memo, threads, top_k, measure: what `compile()` was given.
     keep_mlir: also give the module before lowering, as text.
     """
 
@@ -43,6 +43,8 @@ class Request:
     memo: str = ""
     threads: int = 0
     keep_mlir: bool = False
+    top_k: int | None = None
+    measure: bool = False
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Build:
     layout:     the packet of the wrapper.
     assertions: messages by number, from 1.
     direct:     whether Python can enter it directly (see fastcall).
-    specs:      a dict per lifted Spec: spec, function, source, search_s, cost, schedule.
+    specs:      a dict per lifted Spec (see `statistics.collect_specs`).
     lifted, left: how many linalg ops the optimising passes took, and how many upstream's passes lowered.
     times:      lift_s, search_s, apply_s, lower_s.
     flops:      of the contractions; None where sizes are dynamic.
@@ -134,7 +136,12 @@ class _Builder:
         flops = statistics.contraction_flops(self.module)
         request = self.request
         stages = pipelines.stages(
-            target=request.target, memo=request.memo, threads=request.threads, optimize=request.optimize
+            target=request.target,
+            memo=request.memo,
+            threads=request.threads,
+            optimize=request.optimize,
+            top_k=request.top_k,
+            measure=request.measure,
         )
         self._stage("lift", stages["lift"])
         self._stage("search", stages["search"])

@@ -64,7 +64,8 @@ def _loop_extents(op: Any) -> list[int] | None:
 
 
 def collect_specs(module: Any) -> list[dict[str, Any]]:
-    """What every `morello.spec` says: spec, function, source, cost, schedule, search_s; None for what is not there."""
+    """What every `morello.spec` says: spec, function, source, cost, schedule, search_s, measured_s, model_s (seconds of
+    the schedule, and of the model's choice), alternatives (a list of cost and schedule); None for what is not there."""
     from morello_mlir.dialect import spec_ops
 
     return [
@@ -72,16 +73,35 @@ def collect_specs(module: Any) -> list[dict[str, Any]]:
             "spec": str(op.spec),
             "function": op.function,
             "source": op.source,
-            "search_s": _seconds(op.operation),
+            "search_s": _seconds(op.operation, "morello.search_s"),
+            "measured_s": _seconds(op.operation, "morello.measured_s"),
+            "model_s": _seconds(op.operation, "morello.model_s"),
             "cost": op.cost,
             "schedule": op.schedule_text,
+            "alternatives": _alternatives(op.operation),
         }
         for op in spec_ops(module.operation)
     ]
 
 
-def _seconds(op: Any) -> float | None:
-    """How long the search took, where it says so."""
+def _seconds(op: Any, name: str) -> float | None:
+    """How long something took, where the op says so."""
     import mlir.ir as ir
 
-    return ir.FloatAttr(op.attributes["morello.search_s"]).value if "morello.search_s" in op.attributes else None
+    return ir.FloatAttr(op.attributes[name]).value if name in op.attributes else None
+
+
+def _alternatives(op: Any) -> list[dict[str, Any]] | None:
+    """The cheapest schedules, where the op lists them."""
+    import mlir.ir as ir
+
+    if "morello.alternatives" not in op.attributes:
+        return None
+    listed = [ir.DictAttr(each) for each in ir.ArrayAttr(op.attributes["morello.alternatives"])]
+    return [
+        {
+            "cost": ir.IntegerAttr(each["cost"]).value,
+            "schedule": "\n".join(ir.StringAttr(line).value for line in ir.ArrayAttr(each["schedule"])),
+        }
+        for each in listed
+    ]

@@ -41,8 +41,8 @@ TABLE_CACHE_BYTES = 1 << 30
 class Solution:
     """A schedule and its predicted cost in integer units.
 
-    source: `search`, `memo` (found before: by this process, or in the user's file), `shipped` (with the package) or
-    `manual`.
+    source: `search`, `memo` (found before: by this process, or in the user's file), `shipped` (with the package),
+    `measured` (see `tuning`) or `manual`.
     """
 
     spec: Spec

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InputError
 from ..search.explain import explain, steps, traffic
-from ..search.schedule import has_hole, parse, to_text
-from ..search.solve import Solution, search_for
+from ..search.schedule import INDENT, has_hole, parse, to_text
+from ..search.solve import search_for
 from ..spec import Spec
 from ..targets import Target, get_target
+from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
 from . import _cli
 
 
@@ -26,34 +29,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="cut branches that cost less than this share (default: 0.5)")  # fmt: skip
     parser.add_argument("--plain", action="store_true", help="only the schedule, as it can be edited and applied")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--top-k", type=int, metavar="N", help="also list the N cheapest schedules with different code")
+    parser.add_argument("--measure", action="store_true",
+                        help="time the cheapest schedules on this machine, and explain the fastest")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     target = get_target(options.target)
+    count = candidate_count(options.top_k, options.measure)
+    if options.measure:
+        check_measurable(target)
+    if options.schedule and (options.top_k is not None or options.measure):
+        raise InputError("--schedule names the schedule: there is nothing to choose for --top-k or --measure")
+    tuner = Tuner(search_for(target), count, measure=options.measure)
     if "(" in options.input:
         spec = Spec.parse(options.input)
         return _cli.isolated(
-            "morello", options.input, lambda notebook: _explain(options, target, [_solve(options, target, spec)], [])
+            "morello", options.input, lambda notebook: _explain(options, target, [_solve(options, tuner, spec)], [])
         )
     if options.schedule:
         raise InputError("--schedule goes with a Spec, not with a file (write it on the morello.spec op instead)")
-    return _cli.isolated("morello", options.input, lambda notebook: _file(options, target, notebook))
+    return _cli.isolated("morello", options.input, lambda notebook: _file(options, tuner, notebook))
 
 
-def _solve(options: argparse.Namespace, target: Target, spec: Spec) -> Solution:
-    search = search_for(target)
+def _solve(options: argparse.Namespace, tuner: Tuner, spec: Spec) -> Tuned:
     if not options.schedule:
-        return search.solve(spec)
-    return search.complete(spec, parse(_cli.read_text(options.schedule)))
+        return tuner.solve(spec)
+    return Tuned(tuner.search.complete(spec, parse(_cli.read_text(options.schedule))))
 
 
-def _file(options: argparse.Namespace, target: Target, notebook: _cli.Notebook) -> int:
+def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) -> int:
     notebook.note("loading MLIR")
     remarks: list[str] = []
-    return _explain(options, target, list(_lifted(options.input, target, notebook, remarks)), remarks)
+    return _explain(options, tuner.target, list(_lifted(options.input, tuner, notebook, remarks)), remarks)
 
 
-def _lifted(path: str, target: Target, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Solution]:
+def _lifted(path: str, tuner: Tuner, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Tuned]:
     """The solutions of every Spec that lifting finds in the module at `path`; what it says goes to `remarks`."""
     from ..dialect import spec_ops
     from ..passes.pipeline import run_pipeline
@@ -63,32 +74,70 @@ def _lifted(path: str, target: Target, notebook: _cli.Notebook, remarks: list[st
     module = parse_text(_cli.read_bytes("-")) if path == "-" else parse_file(path)
     with module.context:
         notebook.note("lifting")
-        said = run_pipeline(module.operation, f"builtin.module({stages(target=target.name)['lift']})")
+        said = run_pipeline(module.operation, f"builtin.module({stages(target=tuner.target.name)['lift']})")
         remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
         for op in spec_ops(module.operation):
             found.setdefault((op.spec.canonical(), op.schedule_text), op)
-    search = search_for(target)
     for spec, text in found:
         notebook.note(f"searching {spec}")
-        yield search.solve(spec) if text is None else search.complete(spec, parse(text))
+        yield tuner.solve(spec) if text is None else Tuned(tuner.search.complete(spec, parse(text)))
 
 
-def _explain(options: argparse.Namespace, target: Target, solutions: list[Solution], remarks: list[str]) -> int:
+def _explain(options: argparse.Namespace, target: Target, found: list[Tuned], remarks: list[str]) -> int:
+    for tuned in found:
+        for problem in (tuned.problem, *(tuned.measured.problems if tuned.measured else ())):
+            if problem:
+                print(f"warning: {tuned.solution.spec}: {problem}", file=sys.stderr)
     if options.json:
-        print(json.dumps([_record(s, target) for s in solutions], indent=2))
+        print(json.dumps([_record(t, target) for t in found], indent=2))
         return 0
-    if not solutions:
+    if not found:
         print("nothing was lifted" + (":" if remarks else ""), *remarks, sep="\n")
-    for number, s in enumerate(solutions):
+    for number, tuned in enumerate(found):
         if number:
             print()
+        s = tuned.solution
         assert not has_hole(s.schedule)
-        print(to_text(s.schedule) if options.plain else explain(s.spec, s.schedule, target, least=options.least))
+        if not options.plain:
+            print(explain(s.spec, s.schedule, target, least=options.least))
+            _list(tuned)
+        elif options.top_k is None or not tuned.candidates:
+            print(to_text(s.schedule))
+        else:
+            _list_plain(tuned)
     return 0
 
 
-def _record(s: Solution, target: Target) -> dict[str, Any]:
+def _list(tuned: Tuned) -> None:
+    """What was measured, and the candidates with cost, time and text."""
+    if tuned.winner is not None:
+        print(f"\n{tuned.describe()}")
+    if len(tuned.candidates) > 1:
+        for number, candidate in enumerate(tuned.candidates):
+            print(f"\n{_headline(tuned, number)}", textwrap.indent(to_text(candidate.schedule), INDENT), sep="\n")
+
+
+def _list_plain(tuned: Tuned) -> None:
+    """The candidates as schedules that can be edited, each under a comment."""
+    for number, candidate in enumerate(tuned.candidates):
+        print(("\n" if number else "") + f"// {_headline(tuned, number)}", to_text(candidate.schedule), sep="\n")
+
+
+def _headline(tuned: Tuned, number: int) -> str:
+    candidate, best = tuned.candidates[number], tuned.candidates[0]
+    text = f"schedule {number + 1}: {candidate.cycles:,.0f} cycles predicted"
+    if number:
+        text += f", {candidate.cost / best.cost - 1:+.2%}"
+    if tuned.measured is None:
+        return text
+    seconds = tuned.measured.seconds.get(number)
+    return text + (", not timed" if seconds is None else f", {1e6 * seconds:,.2f} us")
+
+
+def _record(tuned: Tuned, target: Target) -> dict[str, Any]:
+    s, winner = tuned.solution, tuned.winner
+    seconds = tuned.measured.seconds if tuned.measured else {}
     moved = traffic(steps(s.spec, s.schedule, target))
     return {
         "spec": str(s.spec),
@@ -99,4 +148,10 @@ def _record(s: Solution, target: Target) -> dict[str, Any]:
         "search_s": s.seconds,
         "traffic": {f"{a} to {b}": n for (a, b), n in moved.items()},
         "schedule": to_text(s.schedule),
+        "measured_s": winner.seconds if winner else None,
+        "model_s": winner.model_seconds if winner else None,
+        "alternatives": [
+            {"cost": c.cost, "cycles": c.cycles, "measured_s": seconds.get(i), "schedule": to_text(c.schedule)}
+            for i, c in enumerate(tuned.candidates)
+        ],
     }

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -48,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--bench", action="store_true", help="time the function, warm, in several rounds")
     p.add_argument("--threads", type=int, metavar="N", help="how many threads the code may use")
     p.add_argument("--target", default="host", metavar="NAME", help="host, avx2, avx512, or a CPU by LLVM's name")
+    p.add_argument(
+        "--top-k", type=int, metavar="N", help="list the N cheapest schedules (--measure: choose among them)"
+    )
+    p.add_argument(
+        "--measure", action="store_true", help="time the cheapest schedules on this machine and take the fastest"
+    )
     p.add_argument("--no-morello", action="store_true", help="leave everything to upstream's passes")
     p.add_argument(
         "--emit", choices=("llvm", "asm", "obj", "mlir"), help="print the compiled code instead of running it"
@@ -127,8 +134,9 @@ class _Run:
         function = module._only()
         args = self._arguments(function.signature)
         program = function.program(tuple(args))
-        if options.remarks:
-            print("\n".join(module.messages), file=sys.stderr, end="\n" if module.messages else "")
+        for message in module.messages:
+            if options.remarks or ": warning: " in message:
+                print(message, file=sys.stderr)
         if options.emit:
             self._emit(module, args)
             return 0
@@ -153,6 +161,8 @@ class _Run:
             target=options.target,
             threads=options.threads,
             optimize=optimize,
+            top_k=options.top_k,
+            measure=options.measure,
         )
 
     def _arguments(self, signature: Any) -> list[Any]:
@@ -239,7 +249,9 @@ class _Run:
         print(f"lifted {self.report['lifted']} linalg ops, left {self.report['left']} to upstream; "
               + ", ".join(f"{key[:-2]} {1e3 * value:.0f} ms" for key, value in times.items()))  # fmt: skip
         for spec in self.report["specs"]:
-            print(f"{spec['spec']}: cost {spec['cost']} ({spec['source']})")
+            print(f"{spec['spec']}: cost {spec['cost']} ({spec['source']}{_times(spec)})")
+            for number, other in enumerate(spec["alternatives"] or (), 1):
+                print(f"schedule {number}: cost {other['cost']}", textwrap.indent(other["schedule"], "    "), sep="\n")
         for key in ("expect", "check"):
             if key in self.report:
                 each = self.report[key]
@@ -249,6 +261,15 @@ class _Run:
             bench = self.report["bench"]
             rate = f", {bench['gflops']:.2f} GFLOP/s" if bench["gflops"] is not None else ""
             print(f"bench: median {1e6 * bench['median_s']:.2f} us, min {1e6 * bench['min_s']:.2f} us{rate}")
+
+
+def _times(spec: dict[str, Any]) -> str:
+    """What was measured of a Spec, if anything was."""
+    if spec["measured_s"] is None:
+        return ""
+    if spec["measured_s"] == spec["model_s"]:
+        return f" {1e6 * spec['measured_s']:.2f} us, the model's choice"
+    return f" {1e6 * spec['measured_s']:.2f} us, the model's choice {1e6 * spec['model_s']:.2f} us"
 
 
 def _copy(value: Any) -> Any:

@@ -299,7 +299,7 @@ func.func @source_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x1
 // -----
 
 func.func @source_unknown(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
-  // expected-error @+1 {{attribute 'source': 'guess' is none of search, memo, shipped, manual}}
+  // expected-error @+1 {{attribute 'source': 'guess' is none of search, memo, shipped, measured, manual}}
   "morello.spec"(%a, %b, %c) {
     function = "Matmul", dims = array<i64: 1, 4, 8, 16>,
     operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], source = "guess"
