@@ -87,7 +87,7 @@ class MorelloSearch(Pass):
             warn(op.operation, f"{problem}; it is left out")
         if tuned.winner is not None:
             remark(op.operation, tuned.describe())
-        elif len(tuned.candidates) > 1:
+        elif not self.measure and len(tuned.candidates) > 1:
             best = tuned.candidates[0].cost
             for number, other in enumerate(tuned.candidates[1:], 2):
                 remark(op.operation, f"schedule {number}: {other.cycles:,.0f} cycles, {other.cost / best - 1:+.2%}")

@@ -107,6 +107,12 @@ def schedule_function(name: str, spec: Spec, schedule: Node) -> Function:
     return Function(name, text, (schedule,))
 
 
+def repeating_function(name: str, spec: Spec, schedule: Node) -> Function:
+    """`@name(times, A, B, C)`: as `schedule_function`, over and over."""
+    types = memref_types(spec)
+    return Function(name, _repeating(name, types, _spec_op(spec, types)), (schedule,))
+
+
 def tile_function(name: str, rows: int, vectors: int, depth: int, dtype: str, target: Target) -> Function:
     """`@name(times, A, B, C)`: one register tile on packed panels, over and over."""
     columns = vectors * target.lanes(dtype)
@@ -118,11 +124,17 @@ def tile_function(name: str, rows: int, vectors: int, depth: int, dtype: str, ta
     spec = Spec.parse(f"MatmulAccum([1, {rows}, {depth}, {columns}], {', '.join(panels)}, serial)")
     shapes = ((1, 1, depth, rows), (1, 1, depth, columns), (1, rows, columns))
     types = [f"memref<{'x'.join(map(str, s))}x{dtype}, strided<{list(dense_strides(s))}>>" for s in shapes]
+    text = _repeating(name, types, _spec_op(spec, types))
+    return Function(name, text, (Move("out", "VRF", None, Kernel("broadcast_fma")),))
+
+
+def _repeating(name: str, types: Sequence[str], body: str) -> str:
+    """`@name(times, A, B, C)`, which calls a function with `body` so many times."""
     listed = ", ".join(types)
     arguments = ", ".join(f"%{n}: {t}" for n, t in zip("abc", types, strict=True))
-    text = f"""
+    return f"""
 func.func private @{name}_body({arguments}) attributes {{passthrough = ["noinline"]}} {{
-{_spec_op(spec, types)}
+{body}
   return
 }}
 func.func @{name}(%times: index, {arguments}) {{
@@ -133,7 +145,6 @@ func.func @{name}(%times: index, {arguments}) {{
   }}
   return
 }}"""
-    return Function(name, text, (Move("out", "VRF", None, Kernel("broadcast_fma")),))
 
 
 def chain_function(name: str, dtype: str, target: Target) -> Function:

@@ -27,6 +27,8 @@ from .worker import Job
 #: Without a word for so long, a worker hangs: compiling and running one schedule takes a fraction of it, and so does
 #: timing all of them.
 PATIENCE_SECONDS = 300.0
+#: What a worker runs.
+PROGRAM = "from morello_mlir.tuning.worker import main; main()"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _work(job: Job) -> tuple[dict[str, Any] | None, int | None, str]:
 
 def _start() -> subprocess.Popen[bytes]:
     """A worker. Raises CompileError where no process can be started."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from morello_mlir.tuning.worker import main; main()"
+    code = f"import sys; sys.path[:] = {sys.path!r}; {PROGRAM}"
     # Nothing beside the code under test may use the machine.
     quiet = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
@@ -144,7 +146,13 @@ def _answers(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any] | None
             return
         if not line.endswith(b"\n"):
             return
-        yield json.loads(line)
+        try:
+            found = json.loads(line)
+        except ValueError:
+            # Something that this Python prints when it starts.
+            continue
+        if isinstance(found, dict):
+            yield found
 
 
 def _how_it_ended(status: int) -> str:

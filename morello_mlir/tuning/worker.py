@@ -89,7 +89,7 @@ def measure(job: Job, doing: Callable[[int | None], None]) -> dict[str, Any]:
         if code.object_code in codes:
             continue
         codes[code.object_code] = code
-        call = code.plain(_NAME, pointers)
+        call = code.repeating(_NAME, pointers)
         if _right(spec, call, [o.array for o in operands]):
             calls[number] = call
         else:
@@ -102,10 +102,10 @@ def measure(job: Job, doing: Callable[[int | None], None]) -> dict[str, Any]:
 
 
 def _compiled(spec: Spec, text: str, target: Target) -> Code:
-    from ..calibration.code import compile_functions, schedule_function
+    from ..calibration.code import compile_functions, repeating_function
     from ..search.schedule import parse
 
-    return compile_functions([schedule_function(_NAME, spec, parse(text))], target)
+    return compile_functions([repeating_function(_NAME, spec, parse(text))], target)
 
 
 def _right(spec: Spec, call: Callable[[int], None], arrays: list[Any]) -> bool:
