@@ -41,8 +41,9 @@ config.substitutions.append(("%inputs", str(Path(config.test_source_root) / "tes
 config.environment["MORELLO_MEMO"] = "off"
 config.environment["MORELLO_CACHE_DIR"] = str(Path(config.test_exec_root) / "cache")
 config.environment["FILECHECK_OPTS"] = "--dump-input-filter=error --allow-unused-prefixes=false"
-for name in ("MORELLO_TARGET", "MORELLO_NUM_THREADS", "PYTHONPATH"):
+for name in ("MORELLO_TARGET", "PYTHONPATH"):
     config.environment.pop(name, None)
+config.environment["MORELLO_NUM_THREADS"] = "1"
 config.environment["OMP_NUM_THREADS"] = config.environment["OPENBLAS_NUM_THREADS"] = "1"
 
 config.maxIndividualTestTime = 120

@@ -6,9 +6,9 @@
       limits = {VRF = 16 : i64}, schedule = ["..."], cost = 123 : i64, source = "search"
     } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
 
-`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel), `far` another (see
-Spec). `limits` (memory to amount), `schedule` (lines, or one string), `cost` and `source` (where the schedule comes
-from) are optional.
+`function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel, on `threads`, an i64, or
+all that the process may use), `far` and `forked` are others (see Spec). `limits` (memory to amount), `schedule` (lines,
+or one string), `cost` and `source` (where the schedule comes from) are optional.
 """
 
 from __future__ import annotations
@@ -87,6 +87,17 @@ class SpecOp:
         return self._unit("serial")
 
     @property
+    def threads(self) -> int:
+        """How many threads a parallel goal has; 0: as many as the process may use."""
+        attribute = self._optional("threads")
+        return 0 if attribute is None else _integer("threads", attribute)
+
+    @property
+    def forked(self) -> bool:
+        """Whether the threads are under way (see Spec)."""
+        return self._unit("forked")
+
+    @property
     def far(self) -> bool:
         """Whether the goal's footprint exceeds the last cache (see Spec)."""
         return self._unit("far")
@@ -131,10 +142,12 @@ class SpecOp:
         limits = self.limits
         ordered = sorted(limits.items(), key=lambda item: LIMITED.index(item[0]) if item[0] in LIMITED else -1)
         try:
-            return Spec(function, self.dims, tuple(tensors), self.serial, tuple(ordered), self.far)
+            return Spec(
+                function, self.dims, tuple(tensors), self.serial, tuple(ordered), self.far, self.threads, self.forked
+            )
         except SpecError as error:
-            # What has not been checked by now is the limits.
-            raise SpecError(f"attribute 'limits': {error}" if limits else str(error)) from error
+            # What has not been checked by now is the limits and the threads.
+            raise SpecError(f"attribute 'limits': {error}" if "limit" in str(error) else str(error)) from error
 
     # ---- the values -----------------------------------------------------------------------------------------------
 
@@ -252,6 +265,10 @@ def build_spec_op(
     }
     if spec.serial:
         named["serial"] = ir.UnitAttr.get(context)
+    if spec.threads:
+        named["threads"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), spec.threads)
+    if spec.forked:
+        named["forked"] = ir.UnitAttr.get(context)
     if spec.far:
         named["far"] = ir.UnitAttr.get(context)
     if spec.limits:

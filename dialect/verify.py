@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from morello_mlir.spec import Spec, TensorSpec
 
 REQUIRED = ("function", "dims", "operands")
-OPTIONAL = ("serial", "far", "limits", "schedule", "cost", "source")
+OPTIONAL = ("serial", "threads", "forked", "far", "limits", "schedule", "cost", "source")
 SOURCES = ("search", "memo", "shipped", "measured", "manual")
 
 # Signless integers stand for both signs, as everywhere in upstream's dialects.

@@ -39,7 +39,8 @@ def compile(
     entry:    the function to compile; without it, every public function can be called by its name.
     target:   the machine to search for: `host` (`MORELLO_TARGET`, if that is set), `avx2`, `avx512`, or a
               CPU by LLVM's name (`znver4`). What this machine cannot run can be emitted, not called.
-    threads:  how many threads the code may use (default: `MORELLO_NUM_THREADS`, else 1).
+    threads:  how many threads the code may use (default: `MORELLO_NUM_THREADS`, else all cores
+              that this process may use).
     memo:     the memo file, or `off` (default: `MORELLO_MEMO`, else the user's file).
     optimize: False runs everything through upstream's passes alone. By default our passes do what they can.
     cache:    whether machine code may be kept on disk.
@@ -52,11 +53,13 @@ def compile(
     Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or
     entry; top_k below 1; measuring for a target whose code this machine cannot run).
     """
+    from .targets import thread_count
+
     started = time.perf_counter()
     parsed = _parse(module)
     settings = _Settings(
         _target_name(target),
-        _thread_count(threads),
+        thread_count(threads),
         _memo_name(memo),
         _optimizes(optimize),
         cache,
@@ -121,17 +124,6 @@ def _target_name(target: str) -> str:
     get_target(target)
     # What the environment says of `host` counts when the function is made, not when it is called.
     return os.environ.get("MORELLO_TARGET") or target if target == "host" else target
-
-
-def _thread_count(threads: int | None) -> int:
-    text = str(threads) if threads is not None else os.environ.get("MORELLO_NUM_THREADS", "1")
-    try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise InputError(f"the number of threads must be a positive integer, not '{text}'")
-    return count
 
 
 def _memo_name(memo: str | os.PathLike[str] | None) -> str:

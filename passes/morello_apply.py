@@ -25,7 +25,9 @@ class MorelloApply(Pass):
     anchor: ClassVar[str | None] = None
     target: str = option("host", help="the machine that the schedules are for: host, avx2, avx512")
     stop_at: str = option(
-        "", help="stop after this many steps, or above the first to_accum, tile, split, move, pack, kernel"
+        "",
+        help="stop after this many steps, or above the first of a kind: to_accum, tile, split, parallel, serial, move, "
+        "pack, kernel",
     )
     require_schedule: bool = option(False, help="a morello.spec without a schedule is an error")
 

@@ -10,7 +10,7 @@ from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.emit import Functions
 
-from .base import Pass
+from .base import Pass, option
 from .morello_group import clear_tags, report
 
 
@@ -20,7 +20,8 @@ class MorelloLift(Pass):
 
     Works with and without the tags of `morello-group`, and removes them. What no Spec covers stays as it is. A
     remark at each linalg op says its Spec, or why it was not lifted. A schedule that a user wrote on the op, as the
-    attribute `morello.schedule`, goes to the `morello.spec`.
+    attribute `morello.schedule`, goes to the `morello.spec`, which is serial where the schedule has steps and none of
+    them says how threads share the work.
 
     An op whose output may overlap an input stays with upstream, whose loops run in one defined order; a blocked nest
     reads inputs after it has written parts of the output. Aliases are followed through all that the module shows:
@@ -30,6 +31,8 @@ class MorelloLift(Pass):
 
     name: ClassVar[str] = "morello-lift"
     summary: ClassVar[str] = "Turn linalg contractions on memrefs into morello.spec ops in private functions"
+
+    threads: int = option(1, help="how many threads each morello.spec has")
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)
@@ -42,7 +45,7 @@ class MorelloLift(Pass):
             if isinstance(outcome, Lifted):
                 module = lifting.enclosing_module(each)
                 if module not in modules:
-                    modules[module] = Functions(module)
+                    modules[module] = Functions(module, self.threads)
                 try:
                     modules[module].call(each, outcome)
                 except SpecError as error:

@@ -79,13 +79,14 @@ def morello_lower_upstream(embedded: bool = False) -> str:
     """Lower linalg, scf, affine, memref, vector, math and the rest to the llvm dialect by upstream's passes
 
     embedded: for code that `compile()` calls: public functions may take bare pointers as private ones do, dynamic sizes
-    are checked, and a failing assertion returns to the caller (see the passes `morello-bare-pointers`,
-    `morello-verify-shapes` and `morello-legalize-assert`).
+    are checked, a failing assertion returns to the caller, and parallel loops run on the thread pool (see the passes
+    `morello-bare-pointers`, `morello-verify-shapes`, `morello-legalize-assert` and `morello-parallel-to-pool`).
     """
     bare = "morello-bare-pointers{public=true}" if embedded else "morello-bare-pointers"
     assertions = ("morello-legalize-assert",) if embedded else ()
     checks = ("morello-verify-shapes",) if embedded else ()
-    return ",".join((*checks, *_TO_LOOPS, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
+    pool = ("morello-parallel-to-pool",) if embedded else ()
+    return ",".join((*checks, *_TO_LOOPS, *pool, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
 
 
 def morello_default(

@@ -36,6 +36,7 @@ PASSES: dict[str, str] = {
     "morello-legalize-int-memory": "morello_mlir.passes.morello_legalize_int_memory:LegalizeIntMemory",
     "morello-legalize-tensor": "morello_mlir.passes.morello_legalize_tensor:LegalizeTensor",
     "morello-lift": "morello_mlir.passes.morello_lift:MorelloLift",
+    "morello-parallel-to-pool": "morello_mlir.passes.morello_parallel_to_pool:ParallelToPool",
     "morello-return-to-argument": "morello_mlir.passes.morello_return_to_argument:ReturnToArgument",
     "morello-search": "morello_mlir.passes.morello_search:MorelloSearch",
     "morello-select-entry": "morello_mlir.passes.morello_select_entry:SelectEntry",

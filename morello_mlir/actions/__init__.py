@@ -2,6 +2,7 @@
 
 from .base import Action, Child, reason
 from .move import MoveAction
+from .parallel import ParallelTile, SerialAction
 from .select import KERNELS, DotFma, KernelAction, in_flight
 from .space import (
     action_of,
@@ -14,6 +15,7 @@ from .space import (
     limits_of,
     matters,
     moves,
+    parallel_tiles,
     remaining,
     scale,
     tiles,
@@ -29,6 +31,8 @@ __all__ = [
     "KernelAction",
     "MoveAction",
     "OperandState",
+    "ParallelTile",
+    "SerialAction",
     "TableKey",
     "TileAction",
     "ToAccumAction",
@@ -45,6 +49,7 @@ __all__ = [
     "limits_of",
     "matters",
     "moves",
+    "parallel_tiles",
     "reason",
     "remaining",
     "scale",

@@ -20,6 +20,15 @@ def reason(condition: Condition) -> str:
     return why if isinstance(why, str) else why()
 
 
+def sum_of(counts: Sequence[Any], costs: Sequence[Any]) -> Any:
+    """Of what is met at all: elsewhere a cost may be infinite."""
+    return sum(count * cost for count, cost in zip(counts, costs, strict=True) if count)
+
+
+def dearest(costs: Sequence[Any]) -> Any:
+    return max(costs, default=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """A smaller goal: how often it runs (int or array; 0 where there is none), its table and its sizes."""
@@ -49,6 +58,16 @@ class Action:
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         """The smaller goals, in schedule order."""
         return ()
+
+    def ways(self, key: TableKey, dims: Dims) -> Sequence[tuple[Any, ...]]:
+        """How often each child is met on each way through the action: threads go different ways at the same time, and
+        the dearest decides. One way, that of all children, where nothing is parallel."""
+        return (tuple(child.count for child in self.children(key, dims)),)
+
+    def total(self, key: TableKey, dims: Dims, target: Target, below: Sequence[Any]) -> Any:
+        """The cost with children that cost `below` each (anything where there is none)."""
+        own = self.cost(key, dims, target)
+        return own + dearest([sum_of(way, below) for way in self.ways(key, dims)])
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """The action's own cost in integer units, without its children's."""

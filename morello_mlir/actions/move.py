@@ -10,7 +10,7 @@ from ..search.schedule import Move, Node
 from ..spec import FUNCTIONS, MEMORIES, Layout, dtype_bytes
 from ..targets import LINE, LineCost, Target, ceil_div, fixed
 from .base import Action, Child, Condition
-from .state import Dims, OperandState, TableKey, footprint, maximum
+from .state import Dims, OperandState, TableKey, footprint, maximum, minimum
 
 LEVEL = {m: i for i, m in enumerate(MEMORIES)}
 
@@ -55,6 +55,12 @@ class MoveAction(Action):
         mems = key.memories
         packing = self.layout is not None
         conditions: list[Condition] = [
+            (not key.forked, "threads are under way: only a parallel loop may follow"),
+            (
+                key.is_serial or (packing and self.memory == "GL"),
+                "threads have caches of their own: what they share is packed to GL; "
+                "for the rest put serial or a parallel tile above",
+            ),
             ("VRF" not in mems, "the output is in registers: only a kernel may follow"),
             (not packing or not out, "the output is not repacked"),
             (not packing or not state.layout.is_packed, f"{name} is packed already"),
@@ -122,7 +128,8 @@ class MoveAction(Action):
         if self.memory == "VRF":
             return self._registers_cost(key, dims, target)
         if self.layout is not None:
-            return self._pack_cost(key, dims, target)
+            fork = 0 if key.is_serial else fixed(c.fork_join)
+            return self._pack_cost(key, self.share(key, dims), target) + fork
         out = self._is_output(key)
         if self.memory == "L1":
             cost = c.l2_to_l1_out if out else c.l2_to_l1
@@ -142,6 +149,15 @@ class MoveAction(Action):
             amount = footprint(key, self.operand, dims, self.layout).lines * LINE
         back = {(self.memory, source): amount} if self._is_output(key) else {}
         return {(source, self.memory): amount, **back}
+
+    def share(self, key: TableKey, dims: Dims) -> Dims:
+        """What the busiest of the threads packs: whole panels."""
+        if key.is_serial or self.layout is None:
+            return dims
+        dim, width = next((d, w) for d, w in self.layout.parts if w is not None)
+        name = key.names(self.operand)[dim]
+        mine = ceil_div(ceil_div(dims[name], width), key.threads) * width
+        return {**dims, name: minimum(dims[name], mine)}
 
     def _registers_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """Loads and stores of the tile; a tail vector is masked, an output without unit stride goes by elements."""

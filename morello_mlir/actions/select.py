@@ -29,6 +29,7 @@ class KernelAction(Action):
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         out: list[Condition] = [
+            (key.is_serial, "a kernel runs on one thread: put serial or a parallel tile above"),
             (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
             (key.dtype in target.dtypes, f"{target.name} has no kernel for {key.dtype}"),
         ]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScheduleError, SpecError
-from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum, children
+from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, Parallel, Serial, Split, Tile, ToAccum, children
 from ..spec import FUNCTIONS, MEMORIES, Layout, Spec
 from ..targets import Target
 from .base import Action, Condition, reason
 from .move import MoveAction
+from .parallel import ParallelTile, SerialAction
 from .select import KERNELS
 from .state import TableKey, key_of, spec_of
 from .tile import TileAction, ToAccumAction
@@ -82,18 +83,44 @@ def tiles(key: TableKey, dim: str, size: int, target: Target) -> list[TileAction
     return [a for a in candidates if holds(a.requires(key, target))]
 
 
+def groups(key: TableKey) -> list[int]:
+    """Among how many groups of threads a parallel loop's trips may be shared: all (0), or a divisor."""
+    if key.is_serial:
+        return []
+    return [0, *(g for g in range(2, key.threads) if key.threads % g == 0 and not key.forked)]
+
+
+def parallel_tiles(key: TableKey, dim: str, size: int, target: Target) -> list[ParallelTile]:
+    """Every legal parallel tile of `dim` of size `size` at `key`."""
+    sizes = (1,) if dim == "b" else scale(size)
+    candidates = [ParallelTile(dim, s, g) for g in groups(key) for s in sizes if s < size]
+    return [a for a in candidates if holds(a.requires(key, target))]
+
+
+def serials(key: TableKey, target: Target) -> list[Action]:
+    """`serial`, where it is legal."""
+    action = SerialAction()
+    return [action] if holds(action.requires(key, target)) else []
+
+
 def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
     """The actions tried for the Spec at `key` and `dims`, in the order that decides among equal costs.
 
     A function that overwrites its output goes through to_accum first and a batch is tiled by 1 before anything else:
-    neither order can cost more, both being free.
+    neither order can cost more, both being free. (With threads a batch has one more choice: they may share it.)
     """
     if not FUNCTIONS[key.function].accumulates:
         first = ToAccumAction()
         return [first] if holds(first.requires(key, target)) else []
     if dims["b"] > 1:
-        return list(tiles(key, "b", dims["b"], target))
-    out: list[Action] = [*kernels(key, target), *moves(key, target)]
+        return [
+            *serials(key, target),
+            *parallel_tiles(key, "b", dims["b"], target),
+            *tiles(key, "b", dims["b"], target),
+        ]
+    out: list[Action] = [*kernels(key, target), *serials(key, target), *moves(key, target)]
+    for dim in ("m", "k", "n"):
+        out += parallel_tiles(key, dim, dims[dim], target)
     for dim in ("m", "k", "n"):
         out += tiles(key, dim, dims[dim], target)
     return sorted(out, key=lambda a: a.rank + (isinstance(a, TileAction) and dims[a.dim] % a.size > 0))
@@ -112,6 +139,10 @@ def action_of(node: Node, spec: Spec) -> Action:
         if node.dim in spec.info.dims and action.word != word:
             raise ScheduleError(f"{node.label()}: {node.dim} is {action.word}, not {word} ({action.label()})")
         return action
+    if isinstance(node, Parallel):
+        return ParallelTile(node.dim, node.size, node.threads)
+    if isinstance(node, Serial):
+        return SerialAction()
     if isinstance(node, Kernel):
         kernel = KERNELS[node.name]
         if kernel is None:
@@ -187,8 +218,8 @@ def child_specs(spec: Spec, node: Node, target: Target) -> list[tuple[int, Spec]
         if child.count:
             keep = {m: v for m, v in left.items() if v != target.limits[m] and matters(child.key, m)}
             out.append((int(child.count), spec_of(child.key, child.dims, keep)))
-    has_rest = isinstance(node, (Tile, Split)) and node.rest is not None
-    if isinstance(node, (Tile, Split)) and has_rest != (len(out) > 1):
+    has_rest = isinstance(node, LOOPS) and node.rest is not None
+    if isinstance(node, LOOPS) and has_rest != (len(out) > 1):
         size = spec.size(node.dim)
         why = "needs a 'rest:'" if len(out) > 1 else "divides: there is no rest"
         raise ScheduleError(f"{node.label()}: {node.dim}={size} {why}, in {spec}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes
-from ..targets import LINE, Target, ceil_div
+from ..targets import LINE, Target, ceil_div, thread_count
 
 #: Sizes by dim name; values are ints, or arrays that broadcast against each other.
 Dims = Mapping[str, Any]
@@ -32,13 +32,19 @@ class OperandState:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """far: the goal's operands do not fit the last-level cache, so that GL is DRAM."""
+    """threads: how many work on it. far: the goal's operands do not fit the last-level cache, so that GL is DRAM.
+    forked: the threads are under way already (see Spec)."""
 
     function: str
     dtype: str
     operands: tuple[OperandState, ...]
-    serial: bool = True
+    threads: int = 1
     far: bool = False
+    forked: bool = False
+
+    @property
+    def is_serial(self) -> bool:
+        return self.threads == 1 and not self.forked
 
     def names(self, i: int) -> tuple[str, ...]:
         """Dim names of operand `i`."""
@@ -90,15 +96,19 @@ def key_of(spec: Spec, target: Target) -> TableKey:
         raise SpecError(f"operands of several dtypes have no implementation: {spec}")
     states = tuple(OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands))
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
-    return TableKey(spec.function, spec.operands[0].dtype, states, spec.serial, spec.far or size > target.l3_bytes)
+    far = spec.far or size > target.l3_bytes
+    threads = 1 if spec.serial else spec.threads or thread_count()
+    return TableKey(spec.function, spec.operands[0].dtype, states, threads, far, spec.forked)
 
 
 def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
     """The Spec at one point of a table; only limits that can still matter are kept."""
     info = FUNCTIONS[key.function]
     ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit) for o in key.operands)
+    sizes = tuple(int(dims[d]) for d in info.dims)
+    threads = 0 if key.is_serial else key.threads
     return Spec(
-        key.function, tuple(int(dims[d]) for d in info.dims), ops, key.serial, tuple(limits.items()), key.far
+        key.function, sizes, ops, key.is_serial, tuple(limits.items()), key.far, threads, key.forked
     ).canonical()
 
 
@@ -131,6 +141,11 @@ class Footprint:
 def maximum(a: Any, b: Any) -> Any:
     """Elementwise maximum of ints or arrays."""
     return (a > b) * a + (a <= b) * b
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """Elementwise minimum of ints or arrays."""
+    return a + b - maximum(a, b)
 
 
 def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None) -> Footprint:

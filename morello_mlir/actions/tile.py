@@ -37,6 +37,7 @@ class TileAction(Action):
             ),
             (self.size % width == 0, f"{self.dim} is packed in panels of {width}: the size must be a multiple of it"),
             ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
+            (not key.forked, "threads are under way: only a parallel loop may follow"),
             (not is_batch or self.size == 1, "the batch dim is tiled by 1"),
         )
 
@@ -69,6 +70,7 @@ class ToAccumAction(Action):
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         return (
             (not FUNCTIONS[key.function].accumulates, f"{key.function} already accumulates"),
+            (not key.forked, "threads are under way: only a parallel loop may follow"),
             ("VRF" not in key.memories, f"{key.function} cannot have its output in registers: nothing is in them yet"),
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
-from morello_mlir.errors import SpecError
+from morello_mlir.errors import ScheduleError, SpecError
+from morello_mlir.search.schedule import Hole, Parallel, Serial, parse, walk
 from morello_mlir.spec import dense_strides
 
 from .outcome import Lifted
@@ -21,10 +23,12 @@ _NAME = {"Matmul": "morello_matmul", "MatmulAccum": "morello_matmul_accum"}
 
 
 class Functions:
-    """The private functions made so far for one module; equal plans on equal memref types share one."""
+    """The private functions made so far for one module; equal plans on equal memref types share one. threads: how many
+    each Spec has."""
 
-    def __init__(self, module: Any):
+    def __init__(self, module: Any, threads: int = 1):
         self._module = module
+        self._threads = threads
         self._made: dict[Any, str] = {}
         body = module.regions[0].blocks[0]
         self._taken = {str(op.attributes["sym_name"]) for op in body.operations if "sym_name" in op.attributes}
@@ -45,6 +49,8 @@ class Functions:
 
     def _function(self, plan: Plan, shifted: tuple[bool, ...], schedule: str | None, location: Any) -> str:
         """The name of the function; its ops get the location of the first op that needs it."""
+        if self._threads > 1 and _may_share(schedule):
+            plan = replace(plan, spec=replace(plan.spec, serial=False, threads=self._threads))
         key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, schedule)
         if key not in self._made:
             name = self._unused_name(plan)
@@ -62,6 +68,17 @@ class Functions:
             name = f"{stem}_{count}"
         self._taken.add(f'"{name}"')
         return name
+
+
+def _may_share(schedule: str | None) -> bool:
+    """Whether the Spec of an op with that schedule may have threads: one by hand that says nothing of them has one."""
+    if schedule is None:
+        return True
+    try:
+        steps = list(walk(parse(schedule)))
+    except ScheduleError:  # the search reports it
+        return True
+    return any(isinstance(step, (Parallel, Serial)) for step in steps) or isinstance(steps[0], Hole)
 
 
 def _metadata(value: Any) -> tuple[Any, Any]:

@@ -123,7 +123,8 @@ def _functions(walk: Walk) -> list[str]:
 def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
-    walk.body(b, job.plan, Env(arguments(job), "%first", arena, "%looped" if job.counted else None))
+    looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
+    walk.body(b, job.plan, Env(arguments(job), "%first", arena, looped, thread))
     return walk.outliner.function(job, b.text())
 
 

@@ -63,7 +63,8 @@ def attributes(spec: Spec, schedule: Node) -> str:
         f"dims = array<i64: {', '.join(map(str, spec.dims))}>",
         f"operands = {_strings(tensors)}",
     ]
-    parts += [flag for flag in ("serial", "far") if getattr(spec, flag)]
+    parts += [flag for flag in ("serial", "far", "forked") if getattr(spec, flag)]
+    parts += [f"threads = {spec.threads} : i64"] if spec.threads else []
     if spec.limits:
         parts.append("limits = {" + ", ".join(f"{m} = {v} : i64" for m, v in spec.limits) + "}")
     parts.append(f"schedule = {_strings(to_text(schedule).splitlines())}")

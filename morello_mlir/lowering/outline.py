@@ -13,10 +13,12 @@ from dataclasses import dataclass, fields
 from .builder import Builder
 from .kernels import First, unroll
 from .machine import Machine
-from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, Plan, Registers
+from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
 from .views import LHS, RHS, Arena, Operand, View
 
 _INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
+#: On an `scf.parallel` whose trips are threads' shares of the work, for the pass `morello-parallel-to-pool`.
+THREADS = "morello.threads"
 _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 
 
@@ -29,6 +31,11 @@ class Job:
     views: tuple[View, ...]
     scratch: int
     counted: bool
+
+    @property
+    def threaded(self) -> bool:
+        """Whether it is what each thread runs: its last argument says which one that is."""
+        return isinstance(self.plan, (Parallel, PackShare))
 
 
 class Outliner:
@@ -57,7 +64,8 @@ class Outliner:
     def call(
         self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: Arena, scratch: int
     ) -> None:
-        """Calls the function of `plan`, which is emitted later if it does not exist yet."""
+        """Calls the function of `plan`, which is emitted later if it does not exist yet; once for every thread, where
+        it is what a thread runs."""
         views = [o.view for o in operands]
         looped = self._looped_steps(plan)
         if looped:
@@ -78,12 +86,23 @@ class Outliner:
             types.append("index")
         args.append(first if isinstance(first, str) else b.constant(str(first).lower(), "i1"))
         types.append("i1")
+        if job.threaded:
+            args.append(b.name())
+            types.append("index")
         if job.name in self._existing:
             self.declarations[job.name] = f"func.func private @{job.name}({', '.join(types)})"
         elif job.name not in self._made:
             self._made.add(job.name)
             self.jobs.append(job)
-        b.line(f"func.call @{job.name}({', '.join(args)}) : ({', '.join(types)}) -> ()")
+        call = f"func.call @{job.name}({', '.join(args)}) : ({', '.join(types)}) -> ()"
+        if isinstance(plan, (Parallel, PackShare)):
+            threads = plan.threads * (plan.inner if isinstance(plan, Parallel) else 1)
+            zero, one, many = (b.index(i) for i in (0, 1, threads))
+            b.line(f"scf.parallel ({args[-1]}) = ({zero}) to ({many}) step ({one}) {{")
+            b.line(call)
+            b.line(f"}} {{{THREADS}}}")
+        else:
+            b.line(call)
 
     def function(self, job: Job, body: str) -> str:
         """The text of the function of `job`; `arguments` has the names that `body` may use."""
@@ -95,6 +114,8 @@ class Outliner:
         if job.counted:
             parameters.append("%looped: index")
         parameters.append("%first: i1")
+        if job.threaded:
+            parameters.append("%thread: index")
         return f"func.func private @{job.name}({', '.join(parameters)}) {_INTERNAL} {{\n{body}\nreturn\n}}"
 
     def _looped_steps(self, plan: Plan) -> int:
@@ -130,7 +151,7 @@ class Outliner:
         """A digest of the tree under `plan`, each node visited once."""
         if plan not in self._digests:
             values = [getattr(plan, f.name) for f in fields(plan)]
-            plans = (Loop, Pack, Registers, Leaf, Leftover)
+            plans = (Loop, Parallel, Pack, PackShare, Registers, Leaf, Leftover)
             text = repr([self._digest(v) if isinstance(v, plans) else v for v in values])
             self._digests[plan] = hashlib.blake2s(f"{type(plan).__name__} {text}".encode()).hexdigest()
         return self._digests[plan]
@@ -150,4 +171,6 @@ def _kind(plan: Plan) -> str:
         while isinstance(inner, Loop):
             inner = inner.body
         return inner.kernel if isinstance(inner, Leaf) else "registers"
-    return "pack" if isinstance(plan, Pack) else "block"
+    if isinstance(plan, Parallel):
+        return "threads"
+    return "pack" if isinstance(plan, (Pack, PackShare)) else "block"

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..actions import child_specs
+from ..actions import child_specs, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
-from ..search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum
+from ..search import schedule
+from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, Serial, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
 from .views import OPERAND_DIMS, View
@@ -42,18 +43,54 @@ class Loop(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Parallel(Hashed):
+    """As Loop, the trips (the remainder is the last one) shared among `threads` threads. Each of them leads `inner`
+    that share the loop inside, the body and the remainder both being Parallel then; 1: there is none."""
+
+    sizes: Sizes
+    dim: str
+    size: int
+    full: int
+    body: Plan
+    rest: Plan | None
+    threads: int
+    inner: int
+    __hash__ = Hashed.__hash__
+
+    @property
+    def trips(self) -> int:
+        return self.full // self.size + (self.rest is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Pack(Hashed):
-    """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2)."""
+    """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2); `threads` share in it."""
 
     sizes: Sizes
     operand: int
     dim: int
     width: int
     body: Plan
+    threads: int = 1
     __hash__ = Hashed.__hash__
 
     def panels(self, dtype: str) -> View:
         return View.panels(dtype, operand_sizes(self.operand, self.sizes), self.dim, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class PackShare(Hashed):
+    """What one of `threads` threads does of a pack: as many panels as any, or what is left."""
+
+    sizes: Sizes
+    dim: int
+    width: int
+    threads: int
+    __hash__ = Hashed.__hash__
+
+    def extent(self, whole: int) -> int:
+        """Elements along the packed dim for each thread, of `whole` for all."""
+        return -(-whole // (self.width * self.threads)) * self.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +121,7 @@ class Leftover(Hashed):
     __hash__ = Hashed.__hash__
 
 
-Plan: TypeAlias = Loop | Pack | Registers | Leaf | Leftover
+Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Registers | Leaf | Leftover
 
 
 def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
@@ -94,7 +131,7 @@ def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
 
 def children(plan: Plan) -> tuple[Plan, ...]:
     """The subtrees, the remainder last."""
-    if isinstance(plan, Loop):
+    if isinstance(plan, (Loop, Parallel)):
         return (plan.body,) if plan.rest is None else (plan.body, plan.rest)
     if isinstance(plan, (Pack, Registers)):
         return (plan.body,)
@@ -105,13 +142,13 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 class Stop:
     """Where to stop: after `levels` steps of the schedule, or above the first step of a kind.
 
-    kind: `to_accum`, `tile`, `split`, `kernel`, `move` (any move) or `pack` (a move with a layout).
+    kind: `to_accum`, `tile`, `split`, `parallel`, `serial`, `kernel`, `move` (any) or `pack` (with a layout).
     """
 
     levels: int | None = None
     kind: str | None = None
 
-    KINDS = ("to_accum", "tile", "split", "move", "pack", "kernel")
+    KINDS = ("to_accum", "tile", "split", "parallel", "serial", "move", "pack", "kernel")
 
     @staticmethod
     def parse(value: int | str | None) -> Stop | None:
@@ -132,13 +169,20 @@ class Stop:
             return isinstance(node, Move)
         if self.kind == "pack":
             return isinstance(node, Move) and node.layout is not None
-        kinds: dict[str, type] = {"to_accum": ToAccum, "tile": Tile, "split": Split, "kernel": Kernel}
+        kinds: dict[str, type] = {
+            "to_accum": ToAccum,
+            "tile": Tile,
+            "split": Split,
+            "parallel": schedule.Parallel,
+            "serial": Serial,
+            "kernel": Kernel,
+        }
         return isinstance(node, kinds[str(self.kind)])
 
 
-def make_plan(spec: Spec, schedule: Node, target: Target, stop: Stop | None = None) -> Plan:
-    """The plan of `schedule` for `spec`. Raises ScheduleError for a step that is not legal, naming it."""
-    return Planner(target, stop).plan(spec, schedule, 0)
+def make_plan(spec: Spec, tree: Node, target: Target, stop: Stop | None = None) -> Plan:
+    """The plan of the schedule `tree` for `spec`. Raises ScheduleError for a step that is not legal, naming it."""
+    return Planner(target, stop).plan(spec, tree, 0)
 
 
 class Planner:
@@ -163,23 +207,28 @@ class Planner:
         below = [s for _, s in child_specs(spec, node, self.target)]
         if isinstance(node, Kernel):
             return Leaf(spec.dims, node.name)
-        if isinstance(node, (Tile, Split)):
+        if isinstance(node, LOOPS):
             return self._loop(spec, node, below, depth)
         body = self.plan(below[0], node.body, depth + 1)
-        if isinstance(node, ToAccum) or (node.memory != "VRF" and node.layout is None):
+        if isinstance(node, (ToAccum, Serial)) or (node.memory != "VRF" and node.layout is None):
             return body
         if node.layout is None:
             return Registers(spec.dims, body)
         operand = OPERANDS.index(node.operand)
         names = OPERAND_DIMS[operand]
         dim, width = panels_of(Layout.parse(node.layout, names), names)
-        return Pack(spec.dims, operand, dim, width, body)
+        return Pack(spec.dims, operand, dim, width, body, key_of(spec, self.target).threads)
 
-    def _loop(self, spec: Spec, node: Tile | Split, below: list[Spec], depth: int) -> Plan:
+    def _loop(self, spec: Spec, node: schedule.Loop, below: list[Spec], depth: int) -> Plan:
         extent = spec.size(node.dim)
         body = self.plan(below[0], node.body, depth + 1)
         rest = self.plan(below[1], node.rest, depth + 1) if node.rest is not None and extent % node.size else None
-        return _merged(Loop(spec.dims, node.dim, node.size, extent - extent % node.size, body, rest))
+        full = extent - extent % node.size
+        if isinstance(node, schedule.Parallel):
+            threads = key_of(spec, self.target).threads
+            over = node.threads or threads
+            return Parallel(spec.dims, node.dim, node.size, full, body, rest, over, threads // over)
+        return _merged(Loop(spec.dims, node.dim, node.size, full, body, rest))
 
 
 def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int]:
@@ -207,9 +256,11 @@ def _merged(loop: Loop) -> Plan:
 
 
 def scratch_bytes(plan: Plan, dtype: str, memo: dict[Plan, int]) -> int:
-    """Bytes of scratch that `plan` needs: its own pack lies above what its children need, whoever calls it."""
+    """Bytes of scratch that `plan` needs: its own pack lies above what its children need, whoever calls it. Each
+    thread has its own."""
     if plan not in memo:
         below = max((scratch_bytes(c, dtype, memo) for c in children(plan)), default=0)
+        below *= plan.threads if isinstance(plan, Parallel) else 1
         memo[plan] = below + (pack_bytes(plan, dtype) if isinstance(plan, Pack) else 0)
     return memo[plan]
 

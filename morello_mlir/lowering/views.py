@@ -111,6 +111,13 @@ class Arena:
         """A memref of the static type `type_` at byte `start`."""
         return b.value(f"memref.view {self.name}[{b.index(start)}][] : {self.type} to {type_}")
 
+    def slice(self, b: Builder, number: str, size: int) -> Arena:
+        """Part `number` of the arena cut into parts of `size` bytes."""
+        if size == 0:
+            return NO_ARENA
+        start = b.index(b.mul(number, size))
+        return Arena(b.value(f"memref.view {self.name}[{start}][] : {self.type} to memref<{size}xi8>"), size)
+
     def base(self, b: Builder) -> str:
         """A rank-0 memref at the start, to be passed to a function that needs less: see `from_base`."""
         names = [b.name() for _ in range(4)]

@@ -9,20 +9,22 @@ from .kernels import MEMORY_KERNELS, First
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
-from .plan import DIMS, Leftover, Loop, Pack, Plan, Registers, scratch_bytes
+from .plan import DIMS, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers, scratch_bytes
 from .registers import emit_registers
 from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
 
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, and how
-    many k steps a kernel's loop takes where that is an argument (see `broadcast_fma`)."""
+    """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, how many k
+    steps a kernel's loop takes where that is an argument (see `broadcast_fma`), and which of the threads this is that
+    share the next Parallel (None: there is but one, so far)."""
 
     operands: tuple[Operand, ...]
     first: First
     arena: Arena = NO_ARENA
     looped: str | None = None
+    thread: str | None = None
 
     def with_operand(self, i: int, operand: Operand) -> Env:
         operands = list(self.operands)
@@ -51,14 +53,15 @@ class Walk:
 
     def root(self, b: Builder, plan: Plan, env: Env) -> None:
         """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
-        if self.outliner.is_shared(plan):
+        if isinstance(plan, Parallel) or self.outliner.is_shared(plan):
             self.emit(b, plan, env)
         else:
             self.body(b, plan, env)
 
     def emit(self, b: Builder, plan: Plan, env: Env) -> None:
         """`plan`, as a call where it is outlined, else in place."""
-        if self.outliner.outlines(plan):
+        forks = isinstance(plan, Parallel)
+        if (forks and env.thread is None) or (not forks and self.outliner.outlines(plan)):
             self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan))
         else:
             self.body(b, plan, env)
@@ -67,6 +70,10 @@ class Walk:
         """`plan` in place."""
         if isinstance(plan, Loop):
             self._loop(b, plan, env)
+        elif isinstance(plan, Parallel):
+            self._share(b, plan, env)
+        elif isinstance(plan, PackShare):
+            self._pack_share(b, plan, env)
         elif isinstance(plan, Pack):
             self._pack(b, plan, env)
         elif isinstance(plan, Registers):
@@ -89,6 +96,45 @@ class Walk:
             outside = env.tile(b, plan.dim, plan.full, left)
             self.emit(b, plan.rest, replace(outside, first=False) if reduces else outside)
 
+    def _share(self, b: Builder, plan: Parallel, env: Env) -> None:
+        """What thread `env.thread` does: its part of the trips, in the scratch of its own."""
+        assert env.thread is not None
+        lead, member = env.thread, None
+        if plan.inner > 1:
+            lead = b.value(f"arith.divui {env.thread}, {b.index(plan.inner)} : index")
+            member = b.value(f"arith.remui {env.thread}, {b.index(plan.inner)} : index")
+        arena = env.arena.slice(b, lead, self.scratch(plan) // plan.threads)
+        operands = tuple(o.as_memref(b) for o in env.operands)
+        env = replace(env, operands=operands, arena=arena, thread=member)
+        after = b.add(lead, 1)
+        low, high = (b.index(b.div(b.mul(t, plan.trips), plan.threads)) for t in (lead, after))
+        first, beyond = (b.index(b.mul(trip, plan.size)) for trip in (low, high))
+        last = b.value(f"arith.minui {beyond}, {b.index(plan.full)} : index")
+        iv = b.name()
+        b.line(f"scf.for {iv} = {first} to {last} step {b.index(plan.size)} {{")
+        self.emit(b, plan.body, env.tile(b, plan.dim, iv, plan.size))
+        b.line("}")
+        if plan.rest is not None:
+            left = plan.sizes[DIMS.index(plan.dim)] - plan.full
+            b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(plan.trips)} : index')} {{")
+            self.emit(b, plan.rest, env.tile(b, plan.dim, plan.full, left))
+            b.line("}")
+
+    def _pack_share(self, b: Builder, plan: PackShare, env: Env) -> None:
+        """Threads take as many panels each; the last that has any may find fewer."""
+        source, panels = (o.as_memref(b) for o in env.operands)
+        whole = panels.view.sizes[plan.dim]
+        each = plan.extent(whole)
+        full, left = divmod(whole, each)
+        for kind, count, size in (("ult", full, each), ("eq", full, left)):
+            if (count == 0 and kind == "ult") or size == 0:
+                continue
+            b.line(f"scf.if {b.value(f'arith.cmpi {kind}, {env.thread}, {b.index(count)} : index')} {{")
+            at = b.mul(str(env.thread), each)
+            part = panels.tile(b, plan.dim, at, size)
+            emit_pack(b, source.tile(b, plan.dim, at, size), part.flat(b), part.view)
+            b.line("}")
+
     @staticmethod
     def _first_trip(b: Builder, iv: str, first: First) -> First:
         """Only the first trip of a reduction loop can be the first step."""
@@ -103,11 +149,15 @@ class Walk:
         start = self.scratch(plan.body)
         # Written as a line of elements, read as panels without their last, unused row.
         line = f"memref<{view.shape[0] * view.strides[0]}x{view.dtype}>"
-        emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line), view)
+        if plan.threads == 1:
+            emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line), view)
         whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.dtype}>"
         strided = view.type.replace(", offset: ?", "")
         zeros, sizes, ones = (", ".join(map(str, x)) for x in ((0,) * 4, view.shape, (1,) * 4))
         room = env.arena.part(b, start, whole)
         panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {strided}")
         operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))
+        if plan.threads > 1:
+            share = PackShare(plan.sizes, plan.dim, plan.width, plan.threads)
+            self.outliner.call(b, share, (env.operands[plan.operand], operand), False, NO_ARENA, 0)
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))

@@ -67,7 +67,8 @@ def key_text(key: TableKey) -> str:
         fields += [f"s{o.stride}"] if o.stride is not None else []
         fields += [] if o.unit else ["gapped"]
         parts.append(" ".join(fields))
-    parts += ["serial" if key.serial else "parallel"] + (["far"] if key.far else [])
+    threading = "serial" if key.is_serial else f"parallel {key.threads}" + " forked" * key.forked
+    parts += [threading] + (["far"] if key.far else [])
     return "; ".join(parts)
 
 
@@ -81,7 +82,17 @@ def parse_key(text: str) -> TableKey:
         raise SpecError(f"not a table key: '{text}'")
     operands = tuple(_parse_state(p, n) for p, n in zip(parts[2:], names, strict=False))
     flags = parts[2 + len(names) :]
-    return TableKey(parts[0], parts[1], operands, flags[0] == "serial", flags[1:] == ["far"])
+    threads, forked = _parse_threading(flags[0])
+    return TableKey(parts[0], parts[1], operands, threads, flags[1:] == ["far"], forked)
+
+
+def _parse_threading(text: str) -> tuple[int, bool]:
+    if text == "serial":
+        return 1, False
+    word, _, count = text.removesuffix(" forked").partition(" ")
+    if word != "parallel" or not count.isdigit():
+        raise SpecError(f"not a table key: '{text}'")
+    return int(count), text.endswith(" forked")
 
 
 def _parse_state(text: str, names: tuple[str, ...]) -> OperandState:

@@ -189,13 +189,15 @@ class _Rebuild:
         if not holds(action.conditions(key, dims, left, self.target)):
             raise Unknown(f"{action.label()} is not legal")
         after = remaining(action, key, dims, left, self.target)
-        cost, bodies = int(action.cost(key, dims, self.target)), []
+        bodies, costs = [], []
         for child in action.children(key, dims):
-            if child.count:
-                body, below = self.build(child.key, child.dims, after)
-                bodies.append(body)
-                cost += int(child.count) * below
-        return action.node(bodies), cost
+            if not child.count:
+                costs.append(0)
+                continue
+            body, below = self.build(child.key, child.dims, after)
+            bodies.append(body)
+            costs.append(below)
+        return action.node(bodies), int(action.total(key, dims, self.target, costs))
 
     def action(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Action:
         """The optimal action: above the tables there is only one, below them kernels are priced, the rest is known."""

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import numpy as np
 
-from ..actions import Action, MoveAction, TableKey, TileAction, kernels, moves, scale
-from ..actions.space import holds
+from ..actions import Action, MoveAction, ParallelTile, SerialAction, TableKey, TileAction, kernels, moves, scale
+from ..actions.space import groups, holds, serials
 from ..search.tables import AXES, Tables
 from ..targets import INFINITE, Target
 
@@ -35,7 +35,10 @@ def kernels_of_policies() -> ModuleType:
 
 def actions_of(key: TableKey, largest: dict[str, int], target: Target) -> list[Action]:
     """Every action at `key`, by number, in the order in which reconstruction tries them; tiles up to `largest`."""
-    out = [*kernels(key, target), *moves(key, target)]
+    out = [*kernels(key, target), *serials(key, target), *moves(key, target)]
+    for dim in AXES:
+        shared = (ParallelTile(dim, step, group) for group in groups(key) for step in scale(largest[dim]))
+        out += [a for a in shared if holds(a.requires(key, target))]
     for dim in AXES:
         steps = (TileAction(dim, step) for step in scale(largest[dim]))
         out += [a for a in steps if holds(a.requires(key, target))]
@@ -54,6 +57,8 @@ def choose(tables: Tables, key: TableKey, impl: ModuleType | None = None) -> tup
             codes[AXES.index(action.dim), tables.number[action.dim][action.size]] = code
         elif isinstance(action, MoveAction):
             impl.choose_move(choice, block, tables.reads(key, action), code)
+        elif isinstance(action, (ParallelTile, SerialAction)):
+            choice[(choice < 0) & (tables.parallel_costs(key, action) == block) & (block < INFINITE)] = code
         else:
             costs = tables.kernel_costs(key, action)
             choice[(choice < 0) & (costs == block) & (block < INFINITE)] = code
@@ -80,6 +85,9 @@ def price(
         if isinstance(action, MoveAction):
             if here.any():
                 block[here] = _moved(tables, key, action)[here]
+        elif isinstance(action, (ParallelTile, SerialAction)):
+            if here.any():
+                block[here] = tables.parallel_costs(key, action)[here]
         else:
             block[here] = np.broadcast_to(tables.kernel_costs(key, action), block.shape)[here]
     if (axis_of >= 0).any():

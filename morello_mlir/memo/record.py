@@ -168,7 +168,7 @@ def _read(key: str, data: bytes) -> Record:
 
 def action_from(label: str, key: TableKey) -> Action:
     """The action that a record calls `label`. Raises ScheduleError, SpecError."""
-    loop = label.startswith(("tile ", "split "))
+    loop = label.startswith(("tile ", "split ", "parallel tile "))
     text = label if label.startswith("kernel ") else f"{label}:\n    ?" if loop else f"{label}\n?"
     return action_of(parse(text), spec_of(key, {"b": 1, "m": 1, "k": 1, "n": 1}, {}))
 

@@ -15,7 +15,7 @@ import numpy as np
 from morello_mlir.errors import InputError, MorelloError
 
 from . import bind as binding
-from . import fastcall, jit
+from . import fastcall, jit, pool
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots, shares
 from .build import Build
 from .cache import ObjectCache
@@ -54,6 +54,8 @@ class Program:
         self._careful = cache_result(careful) if careful else None
         self.signature: Signature = build.signature
         imports = {name: data_address(data) for name, data in build.constants.items()}
+        if pool.ENTRY in build.ir:
+            imports |= pool.symbols()
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}
         if build.direct:
             imports |= fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}

@@ -6,17 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..actions import action_of, child_specs, key_of
+from ..actions.base import sum_of
 from ..spec import MEMORIES, Spec
 from ..targets import COST_UNITS, Target
-from .schedule import INDENT, Node, Split, Tile, children
+from .schedule import INDENT, LOOPS, Node, children
+from .solve import Search
 
 Traffic = dict[tuple[str, str], int]
 
 
 @dataclass(slots=True)
 class Step:
-    """One place of the tree. runs: how often it is reached; own, total: cost units of all runs, of the step alone and
-    with everything below it; traffic: bytes of all runs, by (from, to) memory, of the step alone."""
+    """One place of the tree. runs: how often it is reached; own, total: cost units of the step alone and with all below
+    it, as often as the thread that decides (with the most to do) comes by; traffic: bytes of all runs, by (from, to)
+    memory, of the step alone."""
 
     label: str
     spec: Spec
@@ -33,15 +36,25 @@ class Step:
             yield from step.walk()
 
 
-def steps(spec: Spec, node: Node, target: Target, runs: int = 1) -> Step:
+def steps(spec: Spec, node: Node, target: Target) -> Step:
     """The tree of a legal schedule without holes, priced. Raises ScheduleError where it is not legal."""
+    return _steps(spec, node, target, Search(target), 1, 1)
+
+
+def _steps(spec: Spec, node: Node, target: Target, search: Search, runs: int, met: int) -> Step:
+    """runs: how often all threads come by; met: how often the one that decides does."""
     action = action_of(node, spec)
     key, dims = key_of(spec, target), dict(zip(spec.info.dims, spec.dims, strict=True))
     moved = {way: int(amount) * runs for way, amount in action.traffic(key, dims, target).items()}
-    here = Step(node.label(), spec, runs, int(action.cost(key, dims, target)) * runs, traffic=moved)
-    here.opens_loop = isinstance(node, (Tile, Split))
-    for (count, child), body in zip(child_specs(spec, node, target), children(node), strict=True):
-        here.below.append(steps(child, body, target, runs * count))
+    here = Step(node.label(), spec, runs, int(action.cost(key, dims, target)) * met, traffic=moved)
+    here.opens_loop = isinstance(node, LOOPS)
+    below = list(zip(child_specs(spec, node, target), children(node), strict=True))
+    ways = [way[: len(below)] for way in action.ways(key, dims)]
+    if len(ways) > 1:
+        costs = [search.price(child, body) for (_, child), body in below]
+        ways.sort(key=lambda way: sum_of(way, costs))
+    for ((count, child), body), often in zip(below, ways[-1] if ways else (), strict=True):
+        here.below.append(_steps(child, body, target, search, runs * count, met * int(often)))
     here.total = here.own + sum(s.total for s in here.below)
     return here
 

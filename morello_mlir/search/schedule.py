@@ -12,7 +12,8 @@
     rest:
         ?
 
-A loop's body is indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the search
+`parallel tile` shares the trips of a loop among threads, `serial` says that one thread does the rest. A loop's body is
+indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the search
 fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
 The tree alone does not know sizes; `actions` says what each step makes of a Spec and whether it is legal.
 """
@@ -72,6 +73,32 @@ class Split(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Parallel(Hashed):
+    """As Tile, its trips shared among `threads` threads, or among all that the Spec has (0)."""
+
+    dim: str
+    size: int
+    body: Node
+    rest: Node | None = None
+    threads: int = 0
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return f"parallel tile {self.dim} by {self.size}" + (f" over {self.threads}" if self.threads else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Serial(Hashed):
+    """One thread does the rest."""
+
+    body: Node
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return "serial"
+
+
+@dataclass(frozen=True, slots=True)
 class Move(Hashed):
     """Brings an operand into a memory; `layout` is its text where it is repacked, None where it keeps its layout."""
 
@@ -106,14 +133,17 @@ class Hole(Hashed):
         return "?"
 
 
-Node: TypeAlias = ToAccum | Tile | Split | Move | Kernel | Hole
+Loop: TypeAlias = Tile | Split | Parallel
+Node: TypeAlias = ToAccum | Loop | Serial | Move | Kernel | Hole
+#: The steps with an indented body, and perhaps a remainder.
+LOOPS = (Tile, Split, Parallel)
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """The subtrees of `node`, the remainder last."""
-    if isinstance(node, (Tile, Split)):
+    if isinstance(node, LOOPS):
         return (node.body,) if node.rest is None else (node.body, node.rest)
-    if isinstance(node, (ToAccum, Move)):
+    if isinstance(node, (ToAccum, Serial, Move)):
         return (node.body,)
     return ()
 
@@ -165,13 +195,13 @@ def to_text(root: Node, *, share: int = 4) -> str:
         if n in names and n is not top:
             out.append(f"{pad}use {names[n]}")
             return
-        out.append(f"{pad}{n.label()}" + (":" if isinstance(n, (Tile, Split)) else ""))
-        if isinstance(n, (Tile, Split)):
+        out.append(f"{pad}{n.label()}" + (":" if isinstance(n, LOOPS) else ""))
+        if isinstance(n, LOOPS):
             emit(n.body, depth + 1)
             if n.rest is not None:
                 out.append(f"{pad}rest:")
                 emit(n.rest, depth + 1)
-        elif isinstance(n, (ToAccum, Move)):
+        elif isinstance(n, (ToAccum, Serial, Move)):
             emit(n.body, depth)
 
     for n in _shared(root, share) if share else ():
@@ -185,6 +215,7 @@ def to_text(root: Node, *, share: int = 4) -> str:
 # ---------------------------------------------------------------- parsing
 
 _TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})\s*:$")
+_PARALLEL = re.compile(r"parallel\s+tile\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})(?:\s+over\s+([0-9]{1,9}))?\s*:$")
 _MOVE = re.compile(r"move\s+([A-Za-z_]\w*)\s+to\s+(\w+)(?:\s+as\s+(\S.*))?$")
 _KERNEL = re.compile(r"kernel\s+([A-Za-z_]\w*)$")
 _USE = re.compile(r"use\s+(#\w+)$")
@@ -267,15 +298,20 @@ class _Parser:
     def step(self, line: _Line, wrap: list[Callable[[Node], Node]]) -> Node | None:
         """Reads the step on `line`: appends to `wrap` where another must follow, else returns the node."""
         t = line.text
-        if t == "to_accum":
-            wrap.append(ToAccum)
+        if t in ("to_accum", "serial"):
+            wrap.append(ToAccum if t == "to_accum" else Serial)
             return None
         if m := _MOVE.match(t):
             operand, memory, layout = m[1], m[2], m[3]
             wrap.append(lambda body: Move(operand, memory, layout.strip() if layout else None, body))
             return None
         if m := _TILE.match(t):
-            return self.loop(line, m)
+            return self.loop(line, Tile if m[1] == "tile" else Split, m[2], int(m[3]))
+        if m := _PARALLEL.match(t):
+            if m[3] and not int(m[3]):
+                raise self.fail(line, "the number of threads must be positive")
+            over = int(m[3] or 0)
+            return self.loop(line, lambda d, s, body, rest: Parallel(d, s, body, rest, over), m[1], int(m[2]))
         if m := _KERNEL.match(t):
             return self.grown(Kernel(m[1]), line)
         if m := _USE.match(t):
@@ -286,10 +322,9 @@ class _Parser:
             return self.grown(Hole(), line)
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
-        raise self.fail(line, "unknown step (have to_accum, tile, split, move, kernel, use, ?)")
+        raise self.fail(line, "unknown step (have to_accum, tile, split, parallel tile, serial, move, kernel, use, ?)")
 
-    def loop(self, line: _Line, m: re.Match[str]) -> Node:
-        size = int(m[3])
+    def loop(self, line: _Line, make: Callable[..., Node], dim: str, size: int) -> Node:
         if size < 1:
             raise self.fail(line, "the size must be positive")
         body = self.nested(line)
@@ -298,7 +333,7 @@ class _Parser:
         if nxt and nxt.text == "rest:" and nxt.indent == line.indent:
             self.at += 1
             rest = self.nested(nxt)
-        return self.grown((Tile if m[1] == "tile" else Split)(m[2], size, body, rest), line)
+        return self.grown(make(dim, size, body, rest), line)
 
 
 def parse(text: str) -> Node:

@@ -107,8 +107,6 @@ class Search:
         dtype = spec.operands[0].dtype
         if dtype not in self.target.dtypes or any(t.dtype != dtype for t in spec.operands):
             raise SpecError(f"{self.target.name} has no kernels for the dtypes of {spec}")
-        if not spec.serial:
-            raise SpecError(f"only serial Specs are searched: {spec}")
 
     def point(self, spec: Spec) -> tuple[TableKey, dict[str, int], dict[str, int]]:
         """The table key of `spec`, its sizes, and what it may take of each memory."""
@@ -141,11 +139,8 @@ class Search:
         if not holds(action.conditions(key, dims, left, self.target)):
             return INFINITE
         after = remaining(action, key, dims, left, self.target)
-        total: float = int(action.cost(key, dims, self.target))
-        for child in action.children(key, dims):
-            if child.count:
-                total += int(child.count) * self.value(tables, child.key, child.dims, after)
-        return total
+        below = [self.value(tables, c.key, c.dims, after) if c.count else 0 for c in action.children(key, dims)]
+        return action.total(key, dims, self.target, below)
 
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
@@ -212,10 +207,9 @@ class Search:
                 action = action_of(n, s)
                 check(action, s, self.target)
                 key, dims, _ = self.point(s)
-                total = int(action.cost(key, dims, self.target))
-                for (count, child), body in zip(child_specs(s, n, self.target), children(n), strict=True):
-                    total += count * visit(child, body)
-                memo[s, n] = total
+                below = [visit(c, b) for (_, c), b in zip(child_specs(s, n, self.target), children(n), strict=True)]
+                below += [0] * (len(action.children(key, dims)) - len(below))
+                memo[s, n] = int(action.total(key, dims, self.target, below))
             return memo[s, n]
 
         return visit(spec.canonical(), node)

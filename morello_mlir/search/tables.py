@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..actions import (
     Action,
+    ParallelTile,
     TableKey,
     TileAction,
     closure,
@@ -22,7 +23,8 @@ from ..actions import (
     moves,
     scale,
 )
-from ..actions.space import holds
+from ..actions.base import sum_of
+from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES
 from ..targets import INFINITE, Target
 from .tilelists import TileLists, axis_lists
@@ -149,13 +151,18 @@ class Tables:
                 self.tables[key] = known
                 continue
             layers.setdefault(_depth(key), []).append(key)
-            for move in moves(key, self.target):
-                (child,) = move.children(key, self._grid)
-                below = child.key.canonical(self.target)
+            for child in self._children(key):
+                below = child.canonical(self.target)
                 if below not in seen and below not in self.tables:
                     seen.add(below)
                     stack.append(below)
         return layers
+
+    def _children(self, key: TableKey) -> Iterator[TableKey]:
+        """The keys of the tables that the table of `key` reads."""
+        for action in (*serials(key, self.target), *moves(key, self.target), *self.parallel_tiles(key)):
+            for child in action.children(key, self._grid):
+                yield child.key
 
     def _settle(self, key: TableKey) -> None:
         # Reading a known table may have needed this one meanwhile.
@@ -179,9 +186,36 @@ class Tables:
         for move in moves(key, self.target):
             reads = self.reads(key, move)
             self.impl.move_pass(block, reads.below, reads.cost, reads.group, reads.maps)
-        if "VRF" not in key.memories:
+        for action in (*serials(key, self.target), *self.parallel_tiles(key)):
+            np.minimum(block, self.parallel_costs(key, action), out=block)
+        if "VRF" not in key.memories and not key.forked:
             self.impl.tile_pass(block, self.tile_lists(key))
         return block
+
+    # ------------------------------------------------------------ threads
+
+    def parallel_tiles(self, key: TableKey) -> list[ParallelTile]:
+        """Every parallel tile of some size of the table of `key`."""
+        candidates = [ParallelTile(d, s, g) for g in groups(key) for d in AXES for s in scale(self.sizes[d][-1])]
+        return [a for a in candidates if holds(a.requires(key, self.target))]
+
+    def parallel_costs(self, key: TableKey, action: Action) -> np.ndarray:
+        """The cost of `serial` or of a parallel tile at every size, `[m, k, n, 1]`: all operands are in GL, so that no
+        limit matters."""
+        if not isinstance(action, ParallelTile):
+            (child,) = action.children(key, self._grid)
+            return self.table(child.key)
+        axis = AXES.index(action.dim)
+        out = np.full(self.shape(key), INFINITE)
+        below = np.moveaxis(self.table(action.children(key, self._grid)[0].key), axis, 0)
+        for i, size in enumerate(self.sizes[action.dim]):
+            if size > action.size:
+                dims = {"b": 1, **self._grid, action.dim: size}
+                costs = [below[self.number[action.dim][s]] if s else 0.0 for s in (action.size, size % action.size)]
+                ways = [sum_of(way, costs) for way in action.ways(key, dims)]
+                np.moveaxis(out, axis, 0)[i] = np.maximum.reduce(ways)
+        own = np.asarray(action.cost(key, self._grid, self.target), np.float64)
+        return out + _three(own)[..., None]
 
     def _left(self, key: TableKey) -> dict[str, Any]:
         """What is left of each memory at the cells of `key`, in the shape of the block where it varies. Registers taken
@@ -255,8 +289,9 @@ class Tables:
 
 
 def _depth(key: TableKey) -> int:
-    """Rises with every move: operands go inwards, and are packed at most once."""
-    return sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)
+    """Rises with every move: operands go inwards, and are packed at most once. Serial goals lie below parallel ones."""
+    threads = 100 * key.is_serial + 50 * key.forked
+    return threads + sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)
 
 
 def _three(x: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from .layout import Layout, dense_strides, is_dense, row_stride
 from .spec import (
     FUNCTIONS,
     LIMITED,
+    MAX_THREADS,
     MEMORIES,
     Function,
     Spec,
@@ -18,6 +19,7 @@ __all__ = [
     "DTYPE_BYTES",
     "FUNCTIONS",
     "LIMITED",
+    "MAX_THREADS",
     "MEMORIES",
     "Function",
     "Layout",

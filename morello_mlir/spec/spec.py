@@ -25,6 +25,8 @@ LIMITED = ("VRF", "L1", "L2")
 MAX_STRIDE_CLASS = 1 << 17
 #: Steps (the product of the sizes) of the largest Specs: hours of work for a core. Costs of much larger ones overflow.
 MAX_STEPS = 1 << 46
+#: Threads of the most parallel Specs: what the pool serves.
+MAX_THREADS = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,9 @@ def split_top(text: str) -> list[str]:
 class Spec:
     """A goal. dims follow the function's order ([b, m, k, n]); limits are (memory, amount) pairs, or empty for the
     whole machine. far: the goal is part of one whose operands do not fit the last-level cache, so that GL is DRAM.
-    `canonical` makes equal goals equal objects.
+    serial: one thread works on it; else `threads` do (0: as many as this process may use). forked: these threads are
+    under way already, each for its own part: only a parallel loop may follow. `canonical` makes equal goals equal
+    objects.
 
     Raises SpecError for an unknown function, a wrong number of dims or operands, negative sizes or bad limits.
     """
@@ -146,6 +150,8 @@ class Spec:
     serial: bool = True
     limits: tuple[tuple[str, int], ...] = ()
     far: bool = False
+    threads: int = 0
+    forked: bool = False
 
     def __post_init__(self) -> None:
         f = FUNCTIONS.get(self.function)
@@ -162,6 +168,10 @@ class Spec:
         for (name, dims), t in zip(f.operands, self.operands, strict=True):
             if t.layout.rank != len(dims):
                 raise SpecError(f"{self.function}: the layout of {name} has rank {t.layout.rank}, not {len(dims)}")
+        if not 0 <= self.threads <= MAX_THREADS:
+            raise SpecError(f"{self.function}: {self.threads} threads are not between 1 and {MAX_THREADS}")
+        if self.serial and (self.threads > 1 or self.forked):
+            raise SpecError(f"{self.function}: a serial goal has one thread")
         if len(dict(self.limits)) != len(self.limits):
             raise SpecError(f"{self.function}: two limits of one memory in {list(self.limits)}")
         for memory, amount in self.limits:
@@ -171,6 +181,13 @@ class Spec:
     @property
     def info(self) -> Function:
         return FUNCTIONS[self.function]
+
+    @property
+    def threading(self) -> str:
+        """`serial`, `parallel`, `parallel 4` or `parallel 4 forked`."""
+        words = ["serial" if self.serial else "parallel"]
+        words += [str(self.threads)] if self.threads and not self.serial else []
+        return " ".join([*words, "forked"] if self.forked else words)
 
     def size(self, dim: str) -> int:
         return self.dims[self.info.dims.index(dim)]
@@ -209,7 +226,9 @@ class Spec:
             ops.append(replace(t, row_stride=None) if drop else t)
         order = {m: i for i, m in enumerate(LIMITED)}
         limits = tuple(sorted(self.limits, key=lambda p: order[p[0]]))
-        return replace(self, operands=tuple(ops), limits=limits)
+        alone = self.serial or (self.threads == 1 and not self.forked)
+        threads = 0 if alone else self.threads
+        return replace(self, operands=tuple(ops), limits=limits, serial=alone, threads=threads)
 
     def with_limits(self, limits: Mapping[str, int]) -> Spec:
         return replace(self, limits=tuple(limits.items())).canonical()
@@ -218,7 +237,7 @@ class Spec:
         f = self.info
         parts = [str(list(self.dims))]
         parts += [t.text(names) for t, (_, names) in zip(self.operands, f.operands, strict=True)]
-        parts.append("serial" if self.serial else "parallel")
+        parts.append(self.threading)
         if self.far:
             parts.append("far")
         if self.limits:
@@ -250,8 +269,9 @@ class Spec:
         operands = tuple(
             TensorSpec.parse(p, names) for p, (_, names) in zip(pieces[1 : need - 1], f.operands, strict=True)
         )
-        if pieces[need - 1] not in ("serial", "parallel"):
-            raise SpecError(f"{f.name}: expected serial or parallel, not '{pieces[need - 1]}'")
+        threading = re.fullmatch(rf"(serial)|parallel(?:\s+({NUMBER}))?(\s+forked)?", pieces[need - 1])
+        if not threading:
+            raise SpecError(f"{f.name}: expected serial or parallel N, not '{pieces[need - 1]}'")
         limits: list[tuple[str, int]] = []
         if len(pieces) > need:
             body = pieces[need]
@@ -261,7 +281,8 @@ class Spec:
             for item in body[1:-1].split(","):
                 name, _, value = item.partition("=")
                 limits.append((name.strip(), int(value)))
-        return Spec(f.name, dims, operands, pieces[need - 1] == "serial", tuple(limits), far)
+        serial, threads, forked = bool(threading[1]), int(threading[2] or 0), bool(threading[3])
+        return Spec(f.name, dims, operands, serial, tuple(limits), far, threads, forked)
 
 
 def matmul_spec(

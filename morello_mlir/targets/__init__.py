@@ -12,6 +12,7 @@ from .avx512 import AVX512
 from .base import COST_UNITS, INFINITE, LINE, MAX_COST, Cache, Costs, LineCost, Target, ceil_div, fixed
 from .cpus import CPUS, Cpu
 from .host import CacheSize, Host, this_host
+from .threads import available_cores, thread_count
 
 TARGETS = {t.name: t for t in (AVX2, AVX512)}
 
@@ -155,6 +156,7 @@ __all__ = [
     "Cpu",
     "LineCost",
     "Target",
+    "available_cores",
     "ceil_div",
     "code_for",
     "cpu_target",
@@ -165,6 +167,7 @@ __all__ = [
     "missing_features",
     "refusal",
     "this_host",
+    "thread_count",
     "uncalibrated",
     "widest",
 ]

@@ -102,6 +102,10 @@ class Costs:
     pack_gather: float = 1.5
     #: The least time between two lines that a kernel streams from L2: it hides them behind that much arithmetic only.
     l2_line: float = 0.0
+    #: Giving a parallel loop to threads that still spin, and waiting for the last.
+    fork_join: float = 6000.0
+    #: How many threads' streams DRAM serves at full speed; L3 serves all.
+    far_streams: float = 1.2
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ once: that is decided at every point, so that equal parts are not combined again
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..actions import Action, TableKey, explore, key_of, limits_of, matters, remaining, spec_of
 from ..actions.space import holds
@@ -37,11 +38,11 @@ class _Point:
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """An action at a point, its own cost, and its children with how often each runs."""
+    """An action at a point, and its children. price: its cost, given theirs."""
 
     action: Action
-    own: int
-    children: tuple[tuple[int, _Point], ...]
+    price: Callable[[list[float]], float]
+    children: tuple[_Point, ...]
 
 
 @dataclass(slots=True)
@@ -99,12 +100,10 @@ class KBest:
             if not holds(action.conditions(point.key, dims, left, self.target)):
                 continue
             after = remaining(action, point.key, dims, left, self.target)
-            below = [
-                (int(c.count), self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after))
-                for c in action.children(point.key, dims)
-                if c.count
-            ]
-            yield _Edge(action, int(action.cost(point.key, dims, self.target)), tuple(below))
+            children = action.children(point.key, dims)
+            below = [self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after) for c in children if c.count]
+            absent = [0.0] * (len(children) - len(below))
+            yield _Edge(action, partial(_priced, action, point.key, dims, self.target, absent), tuple(below))
 
     def _least(self, point: _Point) -> float:
         """The optimal cost at a point, without deriving a tree."""
@@ -118,7 +117,7 @@ class KBest:
             edges = list(self._edges(point))
             heap = []
             for number, edge in enumerate(edges):
-                cost = edge.own + sum(count * self._least(child) for count, child in edge.children)
+                cost = edge.price([self._least(child) for child in edge.children])
                 if cost < INFINITE:
                     heap.append((cost, number, (0,) * len(edge.children)))
             heapq.heapify(heap)
@@ -140,7 +139,7 @@ class KBest:
             cost, number, ranks = heapq.heappop(state.heap)
             edge = state.edges[number]
             self._push_next(state, number, ranks)
-            bodies = [self._known(child, r)[1] for (_, child), r in zip(edge.children, ranks, strict=True)]
+            bodies = [self._known(child, r)[1] for child, r in zip(edge.children, ranks, strict=True)]
             node = edge.action.node(bodies)
             plan = self._planner.plan(state.spec, node)
             if plan not in state.plans:
@@ -159,10 +158,16 @@ class KBest:
         edge = state.edges[number]
         for i in range(len(ranks)):
             after = (*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])
-            if (number, after) in state.pushed or self._derivation(edge.children[i][1], after[i]) is None:
+            if (number, after) in state.pushed or self._derivation(edge.children[i], after[i]) is None:
                 continue
             state.pushed.add((number, after))
-            cost = edge.own + sum(
-                count * self._known(child, r)[0] for (count, child), r in zip(edge.children, after, strict=True)
-            )
+            cost = edge.price([self._known(child, r)[0] for child, r in zip(edge.children, after, strict=True)])
             heapq.heappush(state.heap, (cost, number, after))
+
+
+def _priced(
+    action: Action, key: TableKey, dims: Mapping[str, int], target: Target, absent: list[float], below: list[float]
+) -> float:
+    """The cost of `action` with children that cost `below`; those that are not there come last."""
+    total: float = action.total(key, dims, target, [*below, *absent])
+    return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from morello_mlir.dialect import build_spec_op
 from morello_mlir.errors import ScheduleError
 from morello_mlir.lowering import apply_all
 from morello_mlir.runtime import jit
-from morello_mlir.search.schedule import Hole, Kernel, Move, Node, Split, Tile, ToAccum, parse
+from morello_mlir.search.schedule import LOOPS, Hole, Kernel, Move, Node, Parallel, Serial, Split, Tile, ToAccum, parse
 from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, stride_class
 from morello_mlir.targets import Target
 
@@ -84,19 +84,21 @@ class Case:
     storages: tuple[Storage, Storage, Storage]
     accumulate: bool
     schedule: Node
+    threads: int = 1
 
     @property
     def spec(self) -> Spec:
-        return make_spec(self.dims, self.dtype, self.storages, self.accumulate)
+        return make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads)
 
     def shape(self, i: int) -> tuple[int, ...]:
         return tuple(self.dims["bmkn".index(d)] for d in OPERAND_DIMS[i])
 
 
-def make_spec(dims: Sequence[int], dtype: str, storages: Sequence[Storage], accumulate: bool) -> Spec:
+def make_spec(dims: Sequence[int], dtype: str, storages: Sequence[Storage], accumulate: bool, threads: int = 1) -> Spec:
     shapes = [tuple(dims["bmkn".index(d)] for d in names) for names in OPERAND_DIMS]
     tensors = tuple(s.tensor_spec(dtype, shape) for s, shape in zip(storages, shapes, strict=True))
-    return Spec("MatmulAccum" if accumulate else "Matmul", tuple(dims), tensors).canonical()
+    function = "MatmulAccum" if accumulate else "Matmul"
+    return Spec(function, tuple(dims), tensors, threads == 1, threads=threads).canonical()
 
 
 # ---------------------------------------------------------------- compiling
@@ -237,6 +239,8 @@ def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) ->
     if not spec.info.accumulates:
         ((_, accumulating),) = child_specs(spec, ToAccum(Hole()), target)
         return ToAccum(_random_node(accumulating, target, rng, budget))
+    if not spec.serial:
+        return _random_sharing(spec, target, rng, budget)
     options = _options(spec, target)
     kernels = [n for n in options if isinstance(n, Kernel)]
     vector_kernels = [n for n in kernels if n.name != "scalar"]
@@ -251,6 +255,35 @@ def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) ->
             continue
     if kernels:
         return rng.choice(kernels)
+    raise DeadEnd
+
+
+def _random_sharing(spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:
+    """A step of a parallel Spec: a parallel loop mostly, one or two dims deep."""
+    key = key_of(spec, target)
+    groups = [g for g in range(2, key.threads + 1) if key.threads % g == 0]
+    loops, others = [], []
+    for dim in "bmn":
+        width = key.pack_width(dim)
+        if spec.size(dim) > width:
+            size = 1 if dim == "b" else rng.randint(1, (spec.size(dim) - 1) // width) * width
+            over = rng.choice(groups)
+            loops.append(Parallel(dim, size, Hole(), None, over if over < key.threads else 0))
+            others.append(Tile(dim, size, Hole(), None))
+    if spec.size("k") > 1:
+        others.append(Split("k", rng.randint(1, spec.size("k") - 1), Hole(), None))
+    width = rng.choice((1, 5, 8))
+    others.append(Move("lhs", "GL", f"[b, m/{width}, k, m%{width}]", Hole()))
+    others.append(Move("rhs", "GL", f"[b, n/{width}, k, n%{width}]", Hole()))
+    first = rng.sample(loops, len(loops))
+    rest = rng.sample(others, len(others)) if budget > 0 else []
+    # Two steps in three are loops; a group that finds nothing to share is a dead end.
+    for pick in [*(first + rest if rng.random() < 0.66 else rest + first), Serial(Hole())][:6]:
+        if _legal(pick, spec, target):
+            try:
+                return _with_bodies(pick, spec, target, rng, budget)
+            except DeadEnd:
+                continue
     raise DeadEnd
 
 
@@ -274,13 +307,15 @@ def _with_bodies(pick: Node, spec: Spec, target: Target, rng: random.Random, bud
     bodies = [_random_node(s, target, rng, budget - 1 - (i > 0)) for i, s in enumerate(below)]
     if isinstance(pick, Move):
         return Move(pick.operand, pick.memory, pick.layout, bodies[0])
-    return type(pick)(pick.dim, pick.size, bodies[0], bodies[1] if len(bodies) > 1 else None)
+    if isinstance(pick, Serial):
+        return Serial(bodies[0])
+    return replace(pick, body=bodies[0], rest=bodies[1] if len(bodies) > 1 else None)
 
 
 def _probe(node: Node, spec: Spec) -> Node:
     """The step with a remainder where it needs one, so that its children can be asked for."""
-    if isinstance(node, (Tile, Split)):
-        return type(node)(node.dim, node.size, Hole(), Hole() if spec.size(node.dim) % node.size else None)
+    if isinstance(node, LOOPS):
+        return replace(node, rest=Hole() if spec.size(node.dim) % node.size else None)
     return node
 
 

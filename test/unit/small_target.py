@@ -17,3 +17,6 @@ SMALL = replace(
     registers=8,
     kernel_table={},
 )
+
+#: The same with threads that pay on tiny Specs.
+CHEAP_FORKS = replace(SMALL, name="cheap forks", costs=replace(SMALL.costs, fork_join=10.0))

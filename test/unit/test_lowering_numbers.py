@@ -34,8 +34,9 @@ def cases(draw: st.DrawFn, target: str) -> Case:
     places = (draw(storages(False)), draw(storages(False)), draw(storages(True)))
     accumulate = draw(st.booleans())
     seed = draw(st.integers(0, 2**32 - 1))
-    spec = make_spec(dims, dtype, places, accumulate)
-    return Case(dims, dtype, places, accumulate, random_schedule(spec, TARGETS[target], random.Random(seed)))
+    threads = draw(st.sampled_from((1, 1, 1, 2, 3, 4, 6)))
+    spec = make_spec(dims, dtype, places, accumulate, threads)
+    return Case(dims, dtype, places, accumulate, random_schedule(spec, TARGETS[target], random.Random(seed)), threads)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

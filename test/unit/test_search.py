@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_target import SMALL
+from small_target import CHEAP_FORKS, SMALL
 
-from morello_mlir.actions import action_of, child_specs, explore, key_of, limits_of
+from morello_mlir.actions import ParallelTile, action_of, child_specs, explore, key_of, limits_of
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search import passes_numba, passes_numpy
-from morello_mlir.search.schedule import Hole, Split, Tile, children, parse, to_text, walk
+from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import INFINITE, TARGETS
 
 AVX2 = TARGETS["avx2"]
+
+
+def parallel(threads, spec):
+    return replace(spec, serial=False, threads=threads)
 
 
 def brute_force(spec, target):
@@ -31,19 +36,27 @@ def brute_force(spec, target):
         costs = [INFINITE]
         for action in explore(key, dims, target):
             node = action.node([Hole(), Hole()])
-            if isinstance(node, (Tile, Split)) and dims[node.dim] % node.size == 0:
+            if isinstance(node, LOOPS) and dims[node.dim] % node.size == 0:
                 node = replace(node, rest=None)
             try:
                 smaller = child_specs(goal, node, target)
             except ScheduleError:
                 continue
-            total = int(action.cost(key, dims, target))
-            for count, child in smaller:
-                total += count * best(child)
-            costs.append(total)
+            below = [best(child) for _, child in smaller]
+            costs.append(int(action.cost(key, dims, target)) + slowest(action, key, dims, smaller, below))
         return min(costs)
 
     return best(spec.canonical())
+
+
+def slowest(action, key, dims, smaller, below):
+    """What the busiest thread does, worked out trip by trip."""
+    if not isinstance(action, ParallelTile):
+        return sum(count * cost for (count, _), cost in zip(smaller, below, strict=True))
+    trips = [below[0]] * (dims[action.dim] // action.size) + below[1:]
+    threads = action.threads or key.threads
+    at = [t * len(trips) // threads for t in range(threads + 1)]
+    return max(sum(trips[first:last]) for first, last in pairwise(at))
 
 
 @pytest.mark.parametrize(
@@ -59,11 +72,34 @@ def brute_force(spec, target):
         matmul_spec(2, 3, 5, dtype="f64"),
         matmul_spec(2, 16, 4).with_limits({"L1": 4, "L2": 12}),
         matmul_spec(4, 2, 8).with_limits({"VRF": 4}),
+        parallel(2, matmul_spec(9, 4, 6)),
+        parallel(3, matmul_spec(7, 2, 9)),
+        parallel(4, matmul_spec(5, 2, 7)),
+        parallel(2, matmul_spec(4, 2, 4, b=3)),
+        parallel(4, matmul_spec(4, 2, 5, b=2, rhs="col_major")),
     ],
     ids=str,
 )
 def test_optimum_is_the_brute_force_optimum(spec):
-    assert Search(SMALL).cost(spec) == brute_force(spec, SMALL)
+    target = SMALL if spec.serial else CHEAP_FORKS
+    assert Search(target).cost(spec) == brute_force(spec, target)
+
+
+@settings(max_examples=12, deadline=None)
+@given(m=st.integers(1, 40), k=st.integers(1, 20), n=st.integers(1, 70), b=st.integers(1, 3), threads=st.integers(2, 9))
+def test_threads_in_the_tables(m, k, n, b, threads):
+    """What the tree costs is what the tables say, and threads never make it dearer."""
+    spec, search = parallel(threads, matmul_spec(m, k, n, b=b)), Search(CHEAP_FORKS)
+    solution = search.solve(spec)
+    assert search.price(spec, solution.schedule) == solution.cost == search.cost(spec)
+    assert parse(to_text(solution.schedule)) == solution.schedule
+    assert solution.cost <= search.cost(replace(spec, serial=True, threads=0))
+
+
+def test_tiny_goals_stay_serial():
+    one = Search(AVX2).solve(matmul_spec(16, 16, 16))
+    many = Search(AVX2).solve(parallel(8, matmul_spec(16, 16, 16)))
+    assert to_text(many.schedule).splitlines()[:2] == ["to_accum", "serial"] and many.cost == one.cost
 
 
 SIZES = st.integers(1, 70)
@@ -164,8 +200,6 @@ def test_what_cannot_be_searched():
         Search(SMALL).solve(matmul_spec(0, 4, 4))
     with pytest.raises(SpecError, match="no kernels"):
         Search(SMALL).solve(matmul_spec(4, 4, 4, dtype="i32"))
-    with pytest.raises(SpecError, match="serial"):
-        Search(SMALL).solve(replace(matmul_spec(4, 4, 4), serial=False))
     with pytest.raises(ScheduleError, match="no implementation fits"):
         Search(SMALL).solve(matmul_spec(4, 4, 4).with_limits({"L2": 0}))
 

@@ -3,17 +3,6 @@
 // RUN: not morello-opt %s --morello-search=target=z80 2>&1 | FileCheck %s
 // CHECK: unknown target 'z80' (have host, avx2, avx512, and CPUs: haswell,
 
-func.func @parallel(%a: memref<1x8x8xf32>, %b: memref<1x8x8xf32>, %c: memref<1x8x8xf32>) {
-  // expected-error @below {{only serial Specs are searched}}
-  "morello.spec"(%a, %b, %c) {
-    function = "Matmul", dims = array<i64: 1, 8, 8, 8>,
-    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"]
-  } : (memref<1x8x8xf32>, memref<1x8x8xf32>, memref<1x8x8xf32>) -> ()
-  return
-}
-
-// -----
-
 func.func @dtype(%a: memref<1x8x8xf16>, %b: memref<1x8x8xf16>, %c: memref<1x8x8xf16>) {
   // expected-error @below {{avx2 has no kernels for the dtypes of}}
   "morello.spec"(%a, %b, %c) {
