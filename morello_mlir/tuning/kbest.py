@@ -49,7 +49,8 @@ class _Edge:
 class _State:
     """What is known of a point: derivations found so far, cheapest first, and the heap of the next candidates.
 
-    Heap entries are (cost, edge number, rank of each child's derivation): ties go to the preferred action.
+    Heap entries are (cost, edge number, rank of each child's derivation): ties go to the preferred action. taken: the
+    combination that was popped last; its neighbours are pushed when another derivation is asked for, not before.
     """
 
     spec: Spec
@@ -58,20 +59,21 @@ class _State:
     found: list[tuple[float, Node]] = field(default_factory=list)
     plans: set[Plan] = field(default_factory=set)
     pushed: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    taken: tuple[int, tuple[int, ...]] | None = None
 
 
 class KBest:
     """Iterates over the schedules of `spec` by rising cost; the first costs what the optimum of `Search.solve` does.
 
-    Raises what `Search.solve` raises.
+    search: for `target`, whose tables are used; where it has the answer but not the tables (its memo may hold only what
+    optimal schedules reach), they are solved. Raises what `Search.solve` raises.
     """
 
-    def __init__(self, spec: Spec, target: Target):
+    def __init__(self, spec: Spec, target: Target, search: Search | None = None):
         self.spec = spec.canonical()
         self.target = target
-        # Without a memo: it may hold only those cells that optimal schedules reach.
-        self._search = Search(target)
-        self._search.solve(self.spec)  # refuses what cannot be searched, and solves the tables
+        self._search = search or Search(target)
+        self._search.solve(self.spec)  # refuses what cannot be searched
         self._planner = Planner(target)
         self._states: dict[_Point, _State] = {}
         dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))
@@ -135,10 +137,15 @@ class KBest:
     def _derivation(self, point: _Point, rank: int) -> tuple[float, Node] | None:
         """The derivation number `rank` of a point by cost, or None where there are not that many."""
         state = self._state(point)
-        while len(state.found) <= rank and state.heap:
+        while len(state.found) <= rank:
+            if state.taken is not None:
+                self._push_next(state, *state.taken)
+                state.taken = None
+            if not state.heap:
+                break
             cost, number, ranks = heapq.heappop(state.heap)
+            state.taken = (number, ranks)
             edge = state.edges[number]
-            self._push_next(state, number, ranks)
             bodies = [self._known(child, r)[1] for child, r in zip(edge.children, ranks, strict=True)]
             node = edge.action.node(bodies)
             plan = self._planner.plan(state.spec, node)

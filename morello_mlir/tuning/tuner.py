@@ -78,19 +78,19 @@ def cheapest(search: Search, spec: Spec, count: int) -> list[Solution]:
         return [best]
     planner = Planner(search.target)
     plan = planner.plan(best.spec, best.schedule)
-    others = (s for s in KBest(spec, search.target) if planner.plan(s.spec, s.schedule) != plan)
+    others = (s for s in KBest(spec, search.target, search) if planner.plan(s.spec, s.schedule) != plan)
     return [best, *islice(others, count - 1)]
 
 
 class Tuner:
-    """Chooses schedules for one search. count: of candidates. measure: whether to time them."""
+    """Chooses schedules for one search. count: of candidates. measure: whether to time them. measurer: how."""
 
-    def __init__(self, search: Search, count: int, *, measure: bool = False, measurer: Measurer = measure_schedules):
+    def __init__(self, search: Search, count: int, *, measure: bool = False, measurer: Measurer | None = None):
         self.search = search
         self.target = search.target
         self.count = count
         self.measure = measure
-        self.measurer = measurer
+        self.measurer = measurer or measure_schedules
         self.winners = winners_of(search)
 
     def solve(self, spec: Spec) -> Tuned:

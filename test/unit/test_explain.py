@@ -14,6 +14,8 @@ from morello_mlir.search.solve import Search
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import COST_UNITS, TARGETS, get_target
 from morello_mlir.tools.main import main
+from morello_mlir.tuning import tuner
+from morello_mlir.tuning.measure import Measured
 
 AVX2 = TARGETS["avx2"]
 SPEC = matmul_spec(37, 24, 40)
@@ -125,6 +127,8 @@ def test_a_module(capfd, tmp_path: Path):
         (("no_such_file.mlir",), 2, "no_such_file.mlir"),
         (("m.mlir", "--schedule", "s.txt"), 2, "--schedule goes with a Spec"),
         ((TEXT, "--schedule", "no_such_file"), 2, "cannot open input file"),
+        ((TEXT, "--schedule", "s.txt", "--top-k", "3"), 2, "nothing to choose for --top-k"),
+        ((TEXT, "--top-k", "0"), 2, "top-k must be at least 1, not 0"),
     ],
 )
 def test_unusable_input(capfd, arguments, status, message):
@@ -145,3 +149,38 @@ def test_the_environment_names_the_host(monkeypatch):
     monkeypatch.setenv("MORELLO_TARGET", "z80")
     with pytest.raises(InputError, match="unknown target 'z80'"):
         get_target("host")
+
+
+def test_the_cheapest_are_listed(capfd, best):
+    assert run(TEXT, "--top-k", "3", "--json") == 0
+    (record,) = json.loads(capfd.readouterr().out)
+    costs = [a["cost"] for a in record["alternatives"]]
+    assert len(costs) == 3 and costs == sorted(costs) and costs[0] == best.cost
+    assert parse(record["alternatives"][0]["schedule"]) == best.schedule == parse(record["schedule"])
+    assert run(TEXT, "--top-k", "3") == 0
+    out = capfd.readouterr().out
+    assert out.count("cycles predicted") == 4 and "\nschedule 3: " in out and "measured" not in out
+    assert run(TEXT, "--top-k", "3", "--plain") == 0
+    found = capfd.readouterr().out.split("\n\n")
+    assert [text.splitlines()[0][:14] for text in found] == [f"// schedule {i}:" for i in (1, 2, 3)]
+    assert parse(found[0]) == best.schedule and parse(found[2]) != best.schedule
+
+
+def test_the_fastest_is_explained(capfd, monkeypatch):
+    def fake(spec, schedules, target):
+        return Measured(1, {0: 3e-6, 1: 2e-6}, 0.7, 0.02, ("schedule 3 crashed (SIGSEGV)",))
+
+    monkeypatch.setattr(tuner, "measure_schedules", fake)
+    assert run(TEXT, "--measure", "--top-k", "3") == 0
+    out, err = capfd.readouterr()
+    assert (
+        "measured: schedule 2 of 3 takes 2.00 us, the model's choice 3.00 us; to win" in out
+    )
+    assert "schedule 2: " in out and ", 2.00 us\n" in out and ", not timed\n" in out
+    assert "warning: Matmul([1, 37, 24, 40]" in err and "schedule 3 crashed" in err
+
+
+def test_measuring_for_another_machine(capfd, monkeypatch):
+    monkeypatch.setattr("morello_mlir.targets.missing_features", lambda target, host=None: ["avx2"])
+    assert run(TEXT, "--measure") == 2
+    assert "nothing can be measured: this machine cannot run code for target 'avx2'" in capfd.readouterr().err

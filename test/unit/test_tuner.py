@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from small_target import SMALL
 
+import morello_mlir
 from morello_mlir.errors import CompileError, InputError, SpecError
 from morello_mlir.lowering.plan import Planner
 from morello_mlir.memo.memo import Memo
@@ -297,4 +298,59 @@ def test_no_process_can_be_started(monkeypatch, host_schedules):
 
 
 def test_the_tuner_measures_by_default():
-    assert Tuner(search_at(None), 2).measurer is tuner.measure_schedules is measure_schedules
+    assert Tuner(search_at(None), 2).measurer is measure_schedules
+
+
+# ---------------------------------------------------------------- compile(), and determinism
+
+PRODUCT = """
+func.func @mm(%a: tensor<5x6xf32>, %b: tensor<6x7xf32>, %c: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<5x6xf32>, tensor<6x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+  return %r : tensor<5x7xf32>
+}
+"""
+
+
+def test_compile_lists_alternatives():
+    plain, listed = morello_mlir.compile(PRODUCT), morello_mlir.compile(PRODUCT, top_k=3)
+    (before,), (spec,) = plain.specs, listed.specs
+    assert before["alternatives"] is None and before["measured_s"] is None
+    costs = [a["cost"] for a in spec["alternatives"]]
+    assert len(costs) == 3 and costs == sorted(costs) and costs[0] == spec["cost"]
+    assert spec["alternatives"][0]["schedule"] == spec["schedule"] == before["schedule"]
+
+
+def test_compile_takes_the_winner_and_only_when_asked(monkeypatch, tmp_path):
+    watch, memo = Stopwatch(fastest=3), tmp_path / "memo.sqlite"
+    monkeypatch.setattr(tuner, "measure_schedules", watch)
+    before = morello_mlir.compile(PRODUCT, memo=memo)
+    module = morello_mlir.compile(PRODUCT, measure=True, memo=memo)
+    (spec,) = module.specs
+    assert watch.jobs == [DEFAULT_CANDIDATES] and spec["source"] == "measured" and spec["alternatives"] is None
+    assert (spec["measured_s"], spec["model_s"]) == (1e-6, 2e-6)
+    random = np.random.default_rng(0)
+    a, b, c = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((5, 6), (6, 7), (5, 7)))
+    np.testing.assert_allclose(module(a, b, c), a @ b + c, rtol=1e-5, atol=1e-5)
+    again = morello_mlir.compile(PRODUCT, measure=True, memo=memo).specs[0]
+    assert again["schedule"] == spec["schedule"] and again["measured_s"] == 1e-6 and len(watch.jobs) == 1
+    after = morello_mlir.compile(PRODUCT, memo=memo)
+    assert after.specs[0]["schedule"] == before.specs[0]["schedule"] != spec["schedule"]
+
+
+def test_compile_says_why_nothing_was_measured(monkeypatch):
+    monkeypatch.setattr(tuner, "measure_schedules", Stopwatch(problem=CompileError("not measured: no clock")))
+    module = morello_mlir.compile(PRODUCT, measure=True, top_k=2)
+    assert module.specs[0]["source"] in ("search", "memo")
+    assert any("warning: not measured: no clock; the cost model's choice is taken" in m for m in module.messages)
+
+
+@pytest.mark.parametrize("options", [{"top_k": 0}, {"top_k": -1, "measure": True}])
+def test_compile_refuses_counts_below_one(options):
+    with pytest.raises(InputError, match="top-k must be at least 1"):
+        morello_mlir.compile(PRODUCT, **options)
+
+
+def test_compile_refuses_to_measure_for_another_machine(monkeypatch):
+    monkeypatch.setattr("morello_mlir.targets.missing_features", lambda target, host=None: ["avx512f"])
+    with pytest.raises(InputError, match="nothing can be measured"):
+        morello_mlir.compile(PRODUCT, measure=True, target="avx512")
