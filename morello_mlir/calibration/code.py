@@ -70,9 +70,10 @@ def compile_functions(functions: Sequence[Function], target: Target) -> Code:
     from mlir.passmanager import PassManager
 
     from morello_mlir.dialect import load, spec_ops
+    from morello_mlir.passes.morello_parallel_to_pool import ParallelToPool
 
     from ..lowering import apply_all
-    from ..runtime import jit
+    from ..runtime import jit, pool
 
     context = ir.Context()
     load(context)
@@ -80,11 +81,13 @@ def compile_functions(functions: Sequence[Function], target: Target) -> Code:
     schedules = [s for f in functions for s in f.schedules]
     apply_all(list(zip(spec_ops(module.operation), schedules, strict=True)), target)
     with context, ir.Location.unknown():
+        ParallelToPool().run(module.operation)
         PassManager.parse(_TO_LLVM).run(module.operation)
     text = llvm_dialect.translate_module_to_llvmir(module.operation)
     cpu, features = code_for(target)
     options = jit.Options(vectorize=False, cpu=cpu, features=features)
-    library = jit.load(text, tuple(f.name for f in functions), options, None)
+    imports = pool.symbols() if pool.ENTRY in text else {}
+    library = jit.load(text, tuple(f.name for f in functions), options, None, imports)
     return Code(library.addresses, library)
 
 
@@ -172,6 +175,8 @@ def _spec_op(spec: Spec, types: Sequence[str]) -> str:
     tensors = ", ".join(f'"{t.text(names)}"' for t, (_, names) in zip(spec.operands, spec.info.operands, strict=True))
     dims = ", ".join(map(str, spec.dims))
     flags = "".join(f", {flag}" for flag in ("serial", "far") if getattr(spec, flag))
+    if spec.threads:
+        flags += f", threads = {spec.threads} : i64"
     if spec.limits:
         flags += ", limits = {" + ", ".join(f"{memory} = {amount} : i64" for memory, amount in spec.limits) + "}"
     return (

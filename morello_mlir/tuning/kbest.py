@@ -65,15 +65,14 @@ class _State:
 class KBest:
     """Iterates over the schedules of `spec` by rising cost; the first costs what the optimum of `Search.solve` does.
 
-    search: for `target`, whose tables are used; where it has the answer but not the tables (its memo may hold only what
-    optimal schedules reach), they are solved. Raises what `Search.solve` raises.
+    search: for `target`, that has solved `spec`: its tables are used. Raises what `Search.solve` raises.
     """
 
     def __init__(self, spec: Spec, target: Target, search: Search | None = None):
         self.spec = spec.canonical()
         self.target = target
         self._search = search or Search(target)
-        self._search.solve(self.spec)  # refuses what cannot be searched
+        self._search.solve(self.spec)  # refuses what cannot be searched, and solves the tables
         self._planner = Planner(target)
         self._states: dict[_Point, _State] = {}
         dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))

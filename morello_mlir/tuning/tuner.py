@@ -78,7 +78,9 @@ def cheapest(search: Search, spec: Spec, count: int) -> list[Solution]:
         return [best]
     planner = Planner(search.target)
     plan = planner.plan(best.spec, best.schedule)
-    others = (s for s in KBest(spec, search.target, search) if planner.plan(s.spec, s.schedule) != plan)
+    # Tables that are solved are used. Reading them from a memo takes longer than solving them, and it may not hold all.
+    enumeration = KBest(spec, search.target, search if best.source == "search" else None)
+    others = (s for s in enumeration if planner.plan(s.spec, s.schedule) != plan)
     return [best, *islice(others, count - 1)]
 
 

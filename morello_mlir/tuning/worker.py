@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompileError, MorelloError
+from ..errors import CompileError, MorelloError, SpecError
 from ..spec import Spec
 from ..targets import Target
 
@@ -77,6 +77,8 @@ def measure(job: Job, doing: Callable[[int | None], None]) -> dict[str, Any]:
     from .contest import run
 
     spec = Spec.parse(job.spec)
+    if spec.forked:
+        raise SpecError("its threads are under way already: only a whole goal can be measured")
     operands = make_operands(spec)
     pointers = [o.address for o in operands]
     calls: dict[int, Callable[[int], None]] = {}

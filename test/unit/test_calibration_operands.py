@@ -83,6 +83,7 @@ SPECS = [
     "MatmulAccum([3, 7, 1, 33], (f64, GL, col_major), (f64, GL, row_major, s4096), (f64, GL, row_major), serial)",
     "MatmulAccum([1, 1, 1, 1], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, far)",
     "Matmul([1, 9, 8, 24], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial, [L2=10000])",
+    "Matmul([1, 40, 9, 32], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), parallel 2)",
 ]
 
 

@@ -173,9 +173,7 @@ def test_the_fastest_is_explained(capfd, monkeypatch):
     monkeypatch.setattr(tuner, "measure_schedules", fake)
     assert run(TEXT, "--measure", "--top-k", "3") == 0
     out, err = capfd.readouterr()
-    assert (
-        "measured: schedule 2 of 3 takes 2.00 us, the model's choice 3.00 us; to win" in out
-    )
+    assert "measured: schedule 2 of 3 takes 2.00 us, the model's choice 3.00 us; to win" in out
     assert "schedule 2: " in out and ", 2.00 us\n" in out and ", not timed\n" in out
     assert "warning: Matmul([1, 37, 24, 40]" in err and "schedule 3 crashed" in err
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -221,6 +223,11 @@ def test_wrong_results_leave_a_schedule_out(few_rounds, host_schedules, monkeypa
 
 
 def test_what_stops_a_measurement(host_schedules, monkeypatch):
+    forked = (
+        "Matmul([1, 4, 4, 16], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), parallel 2 forked)"
+    )
+    with pytest.raises(SpecError, match="only a whole goal"):
+        worker.measure(replace(job_of(host_schedules), spec=forked), lambda number: None)
     monkeypatch.setattr(worker, "LONGEST_CALL", 0.0)
     with pytest.raises(CompileError, match="too long to be measured"):
         worker.measure(job_of(host_schedules), lambda number: None)
@@ -260,14 +267,26 @@ say('{times}')
     [
         ("os.kill(os.getpid(), 11)", "crashed (SIGSEGV)"),
         ("os._exit(3)", "ended with status 3"),
-        ("time.sleep(600)", "did not end within 5 s"),
     ],
 )
 def test_a_schedule_that_ends_the_worker_is_left_out(monkeypatch, host_schedules, action, message):
-    monkeypatch.setattr(measure, "PATIENCE_SECONDS", 5.0)
     found = with_worker(monkeypatch, host_schedules, SECOND.format(action=action, times=times_of([0, 2])))
     assert found.problems == (f"schedule 2 {message}",)
     assert found.winner == 2 and found.seconds == {0: 1.0, 2: 0.5} and found.ratio == 0.5
+
+
+def test_silence_is_noticed(monkeypatch):
+    monkeypatch.setattr(measure, "PATIENCE_SECONDS", 0.1)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert list(measure._answers(process)) == [None]
+    process.communicate(b"\n")
+
+
+def test_a_schedule_that_hangs_is_left_out(monkeypatch, host_schedules):
+    runs = iter([[{"doing": 1}, None], [json.loads(times_of([0, 2]))]])
+    monkeypatch.setattr(measure, "_answers", lambda process: iter(next(runs)))
+    found = measure_schedules(SPEC, host_schedules, get_target("host"))
+    assert found.problems == ("schedule 2 did not end within 300 s",) and set(found.seconds) == {0, 2}
 
 
 def test_wrong_schedules_and_chatter(monkeypatch, host_schedules):
