@@ -73,12 +73,19 @@ def dtype_of(name: str) -> Any:
     return np.dtype({"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "u8": "u1", "i16": "i2", "i32": "i4"}[name])
 
 
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeroed memory that starts at a cache line."""
+_PAGE = 4096
+
+
+def aligned(shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Any:
+    """Zeroed memory that starts `offset` bytes into a page.
+
+    Where operands lie within theirs decides whether loads of one wait for stores to another: it is to be the same for
+    all.
+    """
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
+    raw = np.zeros(size + _PAGE + offset, np.uint8)
+    start = -raw.ctypes.data % _PAGE + offset
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
@@ -90,8 +97,8 @@ class Data:
         rng = np.random.default_rng(seed)
         shapes = workload.shapes
         self.lhs = _random(rng, shapes[0], workload.types[0], workload.seven_bit)
-        self.rhs = _random(rng, shapes[1], workload.types[1], workload.seven_bit)
-        self.out = aligned(shapes[2], dtype_of(workload.types[2]))
+        self.rhs = _random(rng, shapes[1], workload.types[1], workload.seven_bit, offset=1024 + 64)
+        self.out = aligned(shapes[2], dtype_of(workload.types[2]), offset=2048 + 128)
 
     @cached_property
     def _rows(self) -> Any:
@@ -125,9 +132,9 @@ class Data:
         return None if worst <= limit else f"off by {worst:.3g}"
 
 
-def _random(rng: Any, shape: tuple[int, ...], type_: str, seven_bit: bool) -> Any:
+def _random(rng: Any, shape: tuple[int, ...], type_: str, seven_bit: bool, offset: int = 0) -> Any:
     """Centred, without denormals; integers over their whole range."""
-    out = aligned(shape, dtype_of(type_))
+    out = aligned(shape, dtype_of(type_), offset)
     if type_ in ("u8", "i8"):
         low, high = (0, 128 if seven_bit else 256) if type_ == "u8" else (-128, 128)
         out[...] = rng.integers(low, high, shape)

@@ -175,6 +175,9 @@ def _operand(i: int, source: int, loops: Sequence[Loop | None], dtype: str) -> t
     sizes = tuple(loop.size if loop else 1 for loop in loops)
     known = [(loop.strides[i] or 0) if loop else None for loop in loops]
     order = physical_order(known)
+    if i == RHS and order[-2:] == (1, 2) and known[2] is None and known[1] is not None:
+        # A single column: its elements follow one another along k, which is what products of vectors want.
+        order = (*order[:-2], 2, 1)
     strides = _fill_strides(order, sizes, known)
     layout = Layout.permutation(order)
     step = row_stride(layout, strides)

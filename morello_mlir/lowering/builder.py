@@ -96,6 +96,12 @@ class Builder:
             return a // by
         return a if by == 1 else self.value(f"arith.divui {a}, {self.index(by)} : index")
 
+    def least(self, a: Index, b: Index) -> Index:
+        """The smaller one."""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.value(f"arith.minsi {self.index(a)}, {self.index(b)} : index")
+
     # ---------------------------------------------------------------- control flow
 
     @contextmanager

@@ -6,9 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..actions import DotFma
+from ..spec import dtype_bytes
 from .builder import Builder, Index
 from .plan import Sizes
 from .views import Flat, Operand
+
+_LINE = 64
+#: Multiply-adds between asking for a line of rhs and using it: some hundred cycles, what the last-level cache takes.
+_AHEAD = 144
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
 First = bool | str
@@ -73,12 +78,38 @@ def broadcast_fma(
     if whole:
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
+            if ahead := _ahead(s, tile, rhs):
+                _ask(b, w, b.least(b.add(k, ahead), b.add(whole, -step)), s, step)
             carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step)
         tile = tile.with_values(carried.results)
     if after:
         at = (b.mul(whole, s.lhs_step), b.mul(whole, s.rhs_step))
         tile = tile.with_values(_steps(b, a, w, at, s, tile, after))
     return tile
+
+
+def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
+    """How many k steps before they are needed the lines of a row of rhs are asked for; 0: they are not.
+
+    A kernel that walks down a strip of rhs in place finds each row in other lines, which no hardware foresees:
+    from the last-level cache it would wait for every row. Where the loads of a step leave room, asking costs nothing.
+    """
+    line = _LINE // dtype_bytes(rhs.view.dtype)
+    width = sum(s.widths)
+    near = rhs.view.packed or s.rhs_lane != 1 or s.rhs_step < width + line
+    loads, fmas = tile.rows + tile.vectors + -(-width // line), tile.rows * tile.vectors
+    if near or loads > fmas:
+        return 0
+    return -(-_AHEAD // fmas)
+
+
+def _ask(b: Builder, w: Flat, k: Index, s: _Strides, count: int) -> None:
+    """Asks for the lines of `count` rows of rhs from row `k` on."""
+    line = _LINE // dtype_bytes(b.machine.dtype)
+    base = b.mul(k, s.rhs_step)
+    for step in range(count):
+        for at in range(0, sum(s.widths), line):
+            b.prefetch(w, b.add(base, step * s.rhs_step + at))
 
 
 def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int) -> list[str]:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from ..spec import dtype_bytes
 from .builder import Builder, Index
-from .kernels import REGISTER_KERNELS, Bundle, First, unroll
+from .kernels import REGISTER_KERNELS, Bundle, First
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
 from .views import LHS, OUT, RHS, Flat, Operand
 
 _LINE = 64
+#: Multiply-adds of a tile for each of its lines that make asking for the lines ahead worth its time: a sixteenth of the
+#: loads that may start meanwhile.
+_WORTH = 16
 
 
 def emit_registers(
@@ -27,8 +30,10 @@ def emit_registers(
     out = operands[OUT]
     rows, vectors, tail = Bundle.shape(m, n, b.machine.lanes)
     c = out.flat(b)
-    if looped is not None or depth > unroll(rows, vectors):
-        _prefetch(b, c, out, m, n)
+    lines = _lines(out, m, n)
+    if looped is not None or depth * rows * vectors >= _WORTH * len(lines):
+        for at in lines:
+            b.prefetch(c, at, "write")
     tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
     tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile, looped)
     values = list(tile.values)
@@ -59,14 +64,14 @@ def _added(b: Builder, c: Flat, out: Operand, tile: Bundle) -> list[str]:
     ]
 
 
-def _prefetch(b: Builder, c: Flat, out: Operand, m: int, n: int) -> None:
-    """Asks for every line of the tile, for writing. Rows may start anywhere: their last element may lie in one more."""
+def _lines(out: Operand, m: int, n: int) -> list[int]:
+    """Element offsets that touch every line of the tile, wherever it starts; [] where rows have no unit stride."""
     if not out.view.has_unit(2):
-        return
-    step = _LINE // dtype_bytes(out.view.dtype)
-    for r in range(m):
-        for at in sorted({*range(0, n, step), n - 1}):
-            b.prefetch(c, r * out.view.stride(1) + at, "write")
+        return []
+    step, row = _LINE // dtype_bytes(out.view.dtype), out.view.stride(1)
+    runs = [(0, (m - 1) * row + n)] if row == n else [(r * row, n) for r in range(m)]
+    # The last element of a run may lie in one more line.
+    return [start + at for start, size in runs for at in sorted({*range(0, size, step), size - 1})]
 
 
 def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:

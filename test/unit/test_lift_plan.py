@@ -113,3 +113,17 @@ def test_disjoint_boxes_share_no_element(a: View, b: View, shape: tuple[int, ...
 def test_injective_views_have_as_many_places_as_elements(view: View) -> None:
     if view.injective:
         assert len(_elements(view)) == len(list(itertools.product(*(range(n) for n in view.sizes))))
+
+
+def test_a_single_column_lies_along_k() -> None:
+    dot = [Loop("k", 100, (1, 1, None))]
+    spec = make_plan(dot, "f32", accumulate=False).spec
+    assert spec.dims == (1, 1, 100, 1)
+    assert [o.layout.text() for o in spec.operands] == ["row_major", "col_major", "row_major"]
+    gapped = make_plan([Loop("k", 100, (1, 7, None))], "f32", accumulate=False).spec
+    assert [o.unit for o in gapped.operands] == [True, False, True]
+    # With a column of the output that is not contiguous, the problem is not transposed and has one column, too.
+    rows = [Loop("m", 6, (100, None, 3)), Loop("k", 100, (1, 1, None))]
+    assert [o.layout.text() for o in make_plan(rows, "f32", accumulate=False).spec.operands][1] == "col_major"
+    batched = make_plan([Loop("b", 5, (100, 100, 1)), *dot], "f32", accumulate=False).spec
+    assert batched.operands[1].layout.text() == "col_major" and batched.operands[1].unit

@@ -1,10 +1,9 @@
-// The register tile: C prefetched, the k loop by four with accumulators as iter_args, C added at the end. Rows of 20 are two
+// The register tile: the k loop by four with accumulators as iter_args, C added at the end. Rows of 20 are two
 // and a half AVX2 vectors: the last is loaded under a mask.
 // RUN: morello-opt %s --morello-apply=target=avx2 | FileCheck %s
 
 // CHECK-LABEL: func.func @tile
 // CHECK:         %[[MASK:.*]] = vector.constant_mask [4] : vector<8xi1>
-// CHECK-COUNT-6: memref.prefetch {{.*}}, write, locality<3>, data
 // CHECK:         scf.for %{{.*}} = %c0 to %c8 step %c4 iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
 // CHECK:           vector.load
 // CHECK:           vector.load

@@ -42,7 +42,7 @@ func.func @matvec(%a: memref<4x5xf32>, %b: memref<5xf32>, %c: memref<4xf32>) {
 // Not where the result has gaps: nothing is gained.
 // CHECK-LABEL: func @matvec_strided
 // CHECK: call @morello_matmul_accum_1x4x5x1_f32(
-// CHECK: operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major, s16, gapped)"]
+// CHECK: operands = ["(f32, GL, row_major)", "(f32, GL, col_major)", "(f32, GL, row_major, s16, gapped)"]
 func.func @matvec_strided(%a: memref<4x5xf32>, %b: memref<5xf32>, %c: memref<4xf32, strided<[4]>>) {
   linalg.matvec ins(%a, %b : memref<4x5xf32>, memref<5xf32>) outs(%c : memref<4xf32, strided<[4]>>)
   return
@@ -50,9 +50,10 @@ func.func @matvec_strided(%a: memref<4x5xf32>, %b: memref<5xf32>, %c: memref<4xf
 
 // -----
 
+// A single column lies along k, as the kernel for products of vectors wants it.
 // CHECK-LABEL: func @dot
 // CHECK: call @morello_matmul_accum_1x1x5x1_f64(
-// CHECK: operands = ["(f64, GL, row_major)", "(f64, GL, row_major)", "(f64, GL, row_major)"]
+// CHECK: operands = ["(f64, GL, row_major)", "(f64, GL, col_major)", "(f64, GL, row_major)"]
 func.func @dot(%a: memref<5xf64>, %b: memref<5xf64>, %c: memref<f64>) {
   linalg.dot ins(%a, %b : memref<5xf64>, memref<5xf64>) outs(%c : memref<f64>)
   return

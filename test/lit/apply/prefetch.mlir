@@ -1,0 +1,77 @@
+// The lines of a register tile are asked for before a k loop that is worth it. Rows that follow one another are one run of
+// lines: 2 x 24 f32 are three, and one more where they start in the middle of one.
+// RUN: morello-opt %s --morello-apply=target=avx2 --split-input-file | FileCheck %s
+
+// CHECK-LABEL:   func.func @deep
+// CHECK-COUNT-4: memref.prefetch {{.*}}, write, locality<3>, data
+// CHECK-NOT:     memref.prefetch
+func.func @deep(%a: memref<1x2x40xf32>, %b: memref<1x40x24xf32>, %c: memref<1x2x24xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 2, 40, 24>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x2x40xf32>, memref<1x40x24xf32>, memref<1x2x24xf32>) -> ()
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @shallow
+// CHECK-NOT:   memref.prefetch
+func.func @shallow(%a: memref<1x2x8xf32>, %b: memref<1x8x24xf32>, %c: memref<1x2x24xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 2, 8, 24>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x2x8xf32>, memref<1x8x24xf32>, memref<1x2x24xf32>) -> ()
+  return
+}
+
+// -----
+
+// Rows of rhs that lie far apart are asked for some steps ahead, but none beyond the last: here 144 / (4 * 2) = 18 steps, one
+// line each, four steps an iteration.
+// CHECK-LABEL:   func.func @strip
+// CHECK:         scf.for %[[K:.*]] = %c0
+// CHECK:           %[[AHEAD:.*]] = arith.addi %[[K]], %c18
+// CHECK:           %[[LAST:.*]] = arith.minsi %[[AHEAD]], %{{.*}} : index
+// CHECK:           arith.muli %[[LAST]], %c256
+// CHECK-COUNT-4:   memref.prefetch {{.*}}, read, locality<3>, data
+// CHECK-NOT:       memref.prefetch
+// CHECK:           scf.yield
+func.func @strip(%a: memref<1x4x64xf32>, %b: memref<1x64x16xf32, strided<[16384, 256, 1]>>, %c: memref<1x4x16xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 64, 16>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major, s1024)", "(f32, L1, row_major)"], serial,
+    schedule = ["to_accum", "move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x4x64xf32>, memref<1x64x16xf32, strided<[16384, 256, 1]>>, memref<1x4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+// A single row leaves no room for more loads.
+// CHECK-LABEL: func.func @row
+// CHECK-NOT:   memref.prefetch {{.*}}, read
+func.func @row(%a: memref<1x1x64xf32>, %b: memref<1x64x16xf32, strided<[16384, 256, 1]>>, %c: memref<1x1x16xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 1, 64, 16>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major, s1024)", "(f32, L1, row_major)"], serial,
+    schedule = ["to_accum", "move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x1x64xf32>, memref<1x64x16xf32, strided<[16384, 256, 1]>>, memref<1x1x16xf32>) -> ()
+  return
+}
+
+// -----
+
+// What follows on at once needs no asking.
+// CHECK-LABEL: func.func @dense
+// CHECK-NOT:   memref.prefetch {{.*}}, read
+func.func @dense(%a: memref<1x4x64xf32>, %b: memref<1x64x16xf32>, %c: memref<1x4x16xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 64, 16>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["to_accum", "move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1x4x64xf32>, memref<1x64x16xf32>, memref<1x4x16xf32>) -> ()
+  return
+}
