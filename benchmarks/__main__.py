@@ -33,6 +33,7 @@ def main() -> None:
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
+    parser.add_argument("--threads", type=int, default=1, help="of contractions (default: 1)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
@@ -44,7 +45,8 @@ def main() -> None:
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
     for family in options.families or FAMILIES:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
-        report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds)
+        more = {"threads": options.threads} if family == "contractions" else {}
+        report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Contractions of every shape class beside numpy, interleaved, one thread."""
+"""Contractions of every shape class beside numpy, interleaved."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ WORKLOADS = (
 )
 
 
-def run(target: str, rounds: int) -> list[dict[str, Any]]:
+#: Timed on several threads: those large enough for it, and one that must stay with one thread.
+SHARED = tuple(Workload(*s) for s in (
+    *((n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
+    *((1000, 1000, 1000), (197, 768, 768), (128, 768, 3072), (16, 2048, 512), (1, 2048, 16384)),
+))  # fmt: skip
+
+
+def run(target: str, rounds: int, threads: int = 1) -> list[dict[str, Any]]:
     rows: list[Row] = []
-    for workload in WORKLOADS:
-        rows.append(measure(workload, target=target, rounds=rounds))
+    for workload in WORKLOADS if threads == 1 else SHARED:
+        rows.append(measure(workload, target=target, threads=threads, rounds=rounds))
         head, _, line = table(rows[-1:]).splitlines()
         print(line if len(rows) > 1 else f"{head}\n|---|---|---|---|---|\n{line}", flush=True)
     return [row.record() for row in rows]

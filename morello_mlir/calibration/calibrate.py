@@ -16,6 +16,7 @@ from .fit import fit, predict
 from .kernel_table import ROWS, Tile, measure_table
 from .measure import SpecMeasurements, measure_random, measure_schedules
 from .ranking import regret, spearman
+from .threads import measure_threads
 
 Shape = tuple[int, int, int]
 
@@ -86,6 +87,8 @@ def calibrate(base: Target, machine: str, effort: Effort, seed: int, progress: P
     measurements = measure_shapes(base, effort, seed, progress)
     progress("fitting", 0, 1)
     fitted = fit(measurements, started)
+    progress("threads", 0, 1)
+    fitted = replace(fitted, costs=measure_threads(base, fitted.costs, effort.table_rounds))
     correlations = [correlation(m, fitted) for m in measurements]
     report = {
         "seed": seed,

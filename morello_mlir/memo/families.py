@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..actions import TableKey, key_of, scale
 from ..errors import InputError
@@ -30,11 +30,12 @@ class Root:
 
 @dataclass(frozen=True)
 class Family:
-    """Contiguous matmuls with sizes on the scale up to `max_size`."""
+    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each."""
 
     dtype: str = "f32"
     max_size: int = 4096
     layouts: tuple[tuple[str, str], ...] = tuple((lhs, rhs) for lhs in LAYOUTS for rhs in LAYOUTS)
+    threads: tuple[int, ...] = (1,)
 
     def sizes(self) -> list[int]:
         return [s for s in scale(self.max_size + 1) if s <= self.max_size]
@@ -49,14 +50,16 @@ class Family:
                         yield lhs, rhs, m, k, n
 
     def tasks(self, target: Target) -> list[list[Root]]:
-        """The roots, in lists whose tables overlap: those of one output and one layout of lhs. In each, the order is
-        such that what was solved for one root serves the next, which is not larger."""
+        """The roots, in lists whose tables overlap: those of one output and one layout of lhs, for any threads. In
+        each, the order is such that what was solved for one root serves the next, which is not larger."""
         if self.dtype not in target.dtypes:
             raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(target.dtypes)})")
         found: dict[TableKey, list[tuple[int, int, int]]] = {}
         for lhs, rhs, m, k, n in self.goals():
             spec = matmul_spec(m, k, n, dtype=self.dtype, lhs=lhs, rhs=rhs, accumulate=True)
-            found.setdefault(memo_key(key_of(spec, target), target), []).append((m, k, n))
+            key = memo_key(key_of(spec, target), target)
+            for threads in self.threads:
+                found.setdefault(replace(key, threads=threads), []).append((m, k, n))
         groups: dict[object, list[Root]] = {}
         for key, sizes in found.items():
             lhs_state, _, out = key.operands
@@ -74,4 +77,4 @@ def _order(root: Root) -> tuple[object, ...]:
         layout = key.operands[i].layout
         return -largest[key.names(i)[layout.innermost]], layout.text()
 
-    return *place(0), *place(1), *(-largest[d] for d in AXES), key.far
+    return *place(0), *place(1), *(-largest[d] for d in AXES), key.far, key.threads

@@ -185,7 +185,16 @@ class _Rebuild:
         return self.done[point]
 
     def step(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int]:
-        action = self.action(key, dims, left)
+        if dims["b"] > 1 and key.function.endswith("Accum"):
+            # What threads make of a batch is not in any table.
+            choices = [self.taken(action, key, dims, left) for action in explore(key, dims, self.target)]
+            return min(choices, key=lambda choice: choice[1])
+        return self.taken(self.action(key, dims, left), key, dims, left)
+
+    def taken(
+        self, action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]
+    ) -> tuple[Node, int]:
+        """The tree that begins with `action`, and its cost."""
         if not holds(action.conditions(key, dims, left, self.target)):
             raise Unknown(f"{action.label()} is not legal")
         after = remaining(action, key, dims, left, self.target)
@@ -200,8 +209,9 @@ class _Rebuild:
         return action.node(bodies), int(action.total(key, dims, self.target, costs))
 
     def action(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Action:
-        """The optimal action: above the tables there is only one, below them kernels are priced, the rest is known."""
-        if not key.function.endswith("Accum") or dims["b"] > 1:
+        """The optimal action: before to_accum there is only that, below the tables kernels are priced, the rest is
+        known."""
+        if not key.function.endswith("Accum"):
             only = explore(key, dims, self.target)
             if not only:
                 raise Unknown(f"nothing implements {key_text(key)}")

@@ -23,7 +23,6 @@ from ..actions import (
     moves,
     scale,
 )
-from ..actions.base import sum_of
 from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES
 from ..targets import INFINITE, Target
@@ -205,15 +204,20 @@ class Tables:
         if not isinstance(action, ParallelTile):
             (child,) = action.children(key, self._grid)
             return self.table(child.key)
-        axis = AXES.index(action.dim)
-        out = np.full(self.shape(key), INFINITE)
+        axis, sizes = AXES.index(action.dim), self.sizes[action.dim]
         below = np.moveaxis(self.table(action.children(key, self._grid)[0].key), axis, 0)
-        for i, size in enumerate(self.sizes[action.dim]):
-            if size > action.size:
-                dims = {"b": 1, **self._grid, action.dim: size}
-                costs = [below[self.number[action.dim][s]] if s else 0.0 for s in (action.size, size % action.size)]
-                ways = [sum_of(way, costs) for way in action.ways(key, dims)]
-                np.moveaxis(out, axis, 0)[i] = np.maximum.reduce(ways)
+        # counts[way, child, size]: how often the main body and the remainder are met.
+        counts = np.zeros((2, 2, len(sizes), 1, 1, 1))
+        for i, size in enumerate(sizes):
+            for w, way in enumerate(action.ways(key, {action.dim: size}) if size > action.size else ()):
+                counts[w, :, i, 0, 0, 0] = way
+        rests = [self.number[action.dim].get(size % action.size, 0) for size in sizes]
+        costs = (below[[self.number[action.dim][action.size]]], below[rests])
+        ways = [sum(np.multiply(n, c, out=np.zeros(below.shape), where=n > 0) for n, c in zip(w, costs, strict=True))
+                for w in counts]  # fmt: skip
+        out = np.moveaxis(np.maximum(*ways), 0, axis)
+        too_small = np.array(sizes) <= action.size
+        np.moveaxis(out, axis, 0)[too_small] = INFINITE
         own = np.asarray(action.cost(key, self._grid, self.target), np.float64)
         return out + _three(own)[..., None]
 

@@ -30,6 +30,7 @@ AVX2 = Target(
         unaligned=1.2,
         horizontal=6.0,
         scalar_fma=4.0,
+        far_streams=1.2,
     ),
     kernel_table={
         (1, 1): 3.89,

@@ -105,7 +105,7 @@ class Costs:
     #: Giving a parallel loop to threads that still spin, and waiting for the last.
     fork_join: float = 6000.0
     #: How many threads' streams DRAM serves at full speed; L3 serves all.
-    far_streams: float = 1.2
+    far_streams: float = 2.0
 
 
 @dataclass(frozen=True)

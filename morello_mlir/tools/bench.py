@@ -1,4 +1,4 @@
-"""`morello bench`: contractions timed beside numpy's BLAS, interleaved in one run, one thread."""
+"""`morello bench`: contractions timed beside numpy's BLAS, interleaved in one run, both on as many threads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from typing import Any
 
 from ..errors import CompileError, InputError
 from ..spec.spec import MAX_STEPS
+from ..targets import thread_count
 from . import _cli
 
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})\Z", re.ASCII)
 #: Seconds that one sample lasts at least: shorter ones misread the clock.
 SAMPLE_S = 0.005
+#: What a sample of several threads waits for before it starts: other libraries' threads spin for a while after a call.
+PAUSE_S = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def measure(workload: Workload, *, target: str = "host", rounds: int = 15, seed: int = 0) -> Row:
+def measure(workload: Workload, *, target: str = "host", threads: int = 1, rounds: int = 15, seed: int = 0) -> Row:
     """Compile `workload`, check its result against float64, and time it beside numpy.
 
     Raises CompileError where the result is wrong.
@@ -108,15 +111,15 @@ def measure(workload: Workload, *, target: str = "host", rounds: int = 15, seed:
         stored[name][:] = rng.uniform(-1, 1, stored[name].shape)
     a, b = (stored[n].T if n in workload.transposed else stored[n] for n in ("lhs", "rhs"))
     ours, theirs = (aligned((workload.m, workload.n), dtype) for _ in range(2))
-    function = morello_mlir.compile(workload.mlir(), target=target).mm
-    with threadpool_limits(1, user_api="blas"):
+    function = morello_mlir.compile(workload.mlir(), target=target, threads=threads).mm
+    with threadpool_limits(threads, user_api="blas"):
         function(stored["lhs"], stored["rhs"], ours)
         _check(workload, ours, a, b)
         calls = {
             "numpy": lambda: np.matmul(a, b, out=theirs),
             "ours": lambda: function(stored["lhs"], stored["rhs"], ours),
         }
-        samples = interleave(calls, rounds)
+        samples = interleave(calls, rounds, PAUSE_S if threads > 1 else 0.0)
     return _row(workload, samples)
 
 
@@ -130,12 +133,14 @@ def _check(workload: Workload, got: Any, a: Any, b: Any) -> None:
         raise CompileError(f"{workload.label}: wrong result, off by {worst:.3g}")
 
 
-def interleave(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds a call, `rounds` samples each, taken in turns so that a busy moment hits all alike."""
+def interleave(calls: dict[str, Callable[[], Any]], rounds: int, pause: float = 0.0) -> dict[str, list[float]]:
+    """Seconds a call, `rounds` samples each, taken in turns so that a busy moment hits all alike. pause: seconds before
+    every sample."""
     repeats = {name: _repeats(call) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
+            time.sleep(pause)
             call()
             start = time.perf_counter()
             for _ in range(repeats[name]):
@@ -184,6 +189,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transposed", choices=("lhs", "rhs"), action="append", default=[],
                         help="an operand that is stored transposed (may be given twice)")  # fmt: skip
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads for both (default: 1)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
@@ -204,6 +210,6 @@ def _run(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
         if m * k * n > MAX_STEPS or m * k + k * n + m * n > MAX_STEPS:
             raise InputError(f"the shape '{text}' is too large")
         rows.append(measure(Workload(m, k, n, options.dtype, tuple(options.transposed)), target=options.target,
-                            rounds=max(1, options.rounds)))  # fmt: skip
+                            threads=thread_count(options.threads), rounds=max(1, options.rounds)))  # fmt: skip
     print(json.dumps([r.record() for r in rows], indent=2) if options.json else table(rows))
     return 0

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..targets import Target, get_target
+from ..targets import Target, get_target, thread_count
 
+#: Threads of the goals that are shipped.
+SHIPPED_THREADS = "1,2,4,8"
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
 ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for rhs in ("row", "col"))
@@ -26,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
     parser.add_argument("--layouts", default=ALL_LAYOUTS, metavar="LHS:RHS,...",
                         help="default: all four of row_major and col_major")  # fmt: skip
+    parser.add_argument("--threads", default="", metavar="N,...",
+                        help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
+                        f"of this process say; {SHIPPED_THREADS} with --ship)")  # fmt: skip
     parser.add_argument("--targets", default="host", metavar="NAME,...", help="default: host")
     parser.add_argument("--memo", metavar="FILE", help="the memo to fill (default: MORELLO_MEMO, else the user's file)")
     parser.add_argument("--tables", action="store_true",
@@ -101,7 +106,10 @@ def _families(options: argparse.Namespace) -> list[Any]:
     for pair in pairs:
         if len(pair) != 2 or any(layout not in LAYOUTS for layout in pair):
             raise InputError(f"--layouts: expected LHS:RHS of {' or '.join(LAYOUTS)}, not '{':'.join(pair)}'")
-    family = Family(max_size=options.max_size, layouts=tuple((a, b) for a, b in pairs))
+    if not options.threads:
+        options.threads = SHIPPED_THREADS if options.ship else f"1,{thread_count()}"
+    threads = tuple(sorted({thread_count(text) for text in options.threads.split(",")}))
+    family = Family(max_size=options.max_size, layouts=tuple((a, b) for a, b in pairs), threads=threads)
     return of_dtypes(family, options.dtypes.split(","))
 
 

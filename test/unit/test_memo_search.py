@@ -105,7 +105,7 @@ def test_batches_of_states():
 def test_a_reached_policy_answers_its_goals(tmp_path):
     """What is shipped: nothing but the states that optima pass through."""
     reach = Reach(SMALL)
-    family = Family(max_size=8)
+    family = Family(max_size=8, threads=(1, 2))
     for task in family.tasks(SMALL):
         shared = SharedTables(1 << 20)
         for root in task:
@@ -115,8 +115,9 @@ def test_a_reached_policy_answers_its_goals(tmp_path):
     assert len(list(family.goals())) == 4 * 6**3
     for lhs, rhs, m, k, n in list(family.goals())[::40]:
         spec = matmul_spec(m, k, n, lhs=lhs, rhs=rhs)
-        found = search_with(None, tmp_path / "memo").solve(spec)
-        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+        for goal in (spec, replace(spec, serial=False, threads=2)):
+            found = search_with(None, tmp_path / "memo").solve(goal)
+            assert found.source == "shipped" and found.schedule == Search(SMALL).solve(goal).schedule
 
 
 def test_another_cost_model_is_another_space(tmp_path):
@@ -184,3 +185,14 @@ def test_a_goal_that_nothing_implements_is_an_error(tmp_path):
     spec = Spec.parse("Matmul([2, 5, 5, 5], (f32, VRF, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)")
     with pytest.raises(ScheduleError, match="no implementation"):
         search_for(TARGETS["avx2"], tmp_path / "memo").solve(spec)
+
+
+@pytest.mark.parametrize(("threads", "batch"), [(2, 1), (4, 1), (2, 3), (4, 2)])
+def test_goals_of_several_threads_are_remembered(tmp_path, monkeypatch, threads, batch):
+    """From whole tables: the same answers, also where a batch is shared, which no table has."""
+    cheap = replace(SMALL, costs=replace(SMALL.costs, fork_join=10.0))
+    spec = replace(matmul_spec(9, 4, 10, b=batch), serial=False, threads=threads)
+    first, second = (Search(cheap, memo_for(cheap, tmp_path / "memo")).solve(spec) for _ in range(2))
+    assert (first.source, second.source) == ("search", "memo")
+    assert first.cost == second.cost and "parallel tile" in to_text(first.schedule)
+    assert second.schedule == first.schedule
