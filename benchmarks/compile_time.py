@@ -21,8 +21,8 @@ from morello_mlir.tools.bench import Workload
 m, k, n, target = *map(int, sys.argv[1:4]), sys.argv[4]
 text = Workload(m, k, n).mlir()
 morello_mlir.compile("func.func @f(%x: f32) -> f32 { return %x : f32 }")  # loads MLIR and LLVM
-first = morello_mlir.compile(text, target=target, cache=False).times
-again = morello_mlir.compile(text, target=target, cache=False).times
+first = morello_mlir.compile(text, target=target, cache=False, threads=1).times
+again = morello_mlir.compile(text, target=target, cache=False, threads=1).times
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 print(json.dumps({"first": first, "again": again, "peak_gb": peak}))
 """

@@ -81,7 +81,7 @@ def chosen_assembly(shape: tuple[int, int, int], cpu: str) -> str:
     import morello_mlir
     from morello_mlir.tools.bench import Workload
 
-    text = morello_mlir.compile(Workload(*shape).mlir(), target=cpu, memo="off").emit("asm")
+    text = morello_mlir.compile(Workload(*shape).mlir(), target=cpu, memo="off", threads=1).emit("asm")
     assert isinstance(text, str)
     return text
 
