@@ -101,7 +101,7 @@ def morello_default(
 
     target:   the machine to search for.
     memo:     the memo file, `off`, or empty for the default.
-    threads:  how many threads the code may use; 0 for the default.
+    threads:  how many threads the code may use; 0 is one.
     optimize: false leaves everything to upstream's passes.
     top_k, measure: of `morello-search`: time the cheapest schedules on this machine, and take the fastest.
     """

@@ -14,7 +14,7 @@ from ..search.explain import explain, steps, traffic
 from ..search.schedule import INDENT, has_hole, parse, to_text
 from ..search.solve import search_for
 from ..spec import Spec
-from ..targets import Target, get_target
+from ..targets import Target, get_target, thread_count
 from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
 from . import _cli
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input", metavar="FILE|SPEC", help="an MLIR file (- for stdin), or a Spec such as 'Matmul([...], ...)'"
     )
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
+    parser.add_argument("--threads", metavar="N", help="of the Specs in a FILE, as for compile() (default: all cores)")
     parser.add_argument("--schedule", metavar="FILE", help="explain this schedule of the Spec, its holes filled")
     parser.add_argument("--least", type=float, default=0.5, metavar="PERCENT",
                         help="cut branches that cost less than this share (default: 0.5)")  # fmt: skip
@@ -61,10 +62,11 @@ def _solve(options: argparse.Namespace, tuner: Tuner, spec: Spec) -> Tuned:
 def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) -> int:
     notebook.note("loading MLIR")
     remarks: list[str] = []
-    return _explain(options, tuner.target, list(_lifted(options.input, tuner, notebook, remarks)), remarks)
+    threads = thread_count(options.threads)
+    return _explain(options, tuner.target, list(_lifted(options.input, tuner, threads, notebook, remarks)), remarks)
 
 
-def _lifted(path: str, tuner: Tuner, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Tuned]:
+def _lifted(path: str, tuner: Tuner, threads: int, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Tuned]:
     """The solutions of every Spec that lifting finds in the module at `path`; what it says goes to `remarks`."""
     from ..dialect import spec_ops
     from ..passes.pipeline import run_pipeline
@@ -74,7 +76,8 @@ def _lifted(path: str, tuner: Tuner, notebook: _cli.Notebook, remarks: list[str]
     module = parse_text(_cli.read_bytes("-")) if path == "-" else parse_file(path)
     with module.context:
         notebook.note("lifting")
-        said = run_pipeline(module.operation, f"builtin.module({stages(target=tuner.target.name)['lift']})")
+        lift = stages(target=tuner.target.name, threads=threads)["lift"]
+        said = run_pipeline(module.operation, f"builtin.module({lift})")
         remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
         for op in spec_ops(module.operation):

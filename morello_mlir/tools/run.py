@@ -47,7 +47,12 @@ def parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="compare with the plain loops that upstream makes of the module"
     )
     p.add_argument("--bench", action="store_true", help="time the function, warm, in several rounds")
-    p.add_argument("--threads", type=int, metavar="N", help="how many threads the code may use")
+    p.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="how many threads the code may use (default: MORELLO_NUM_THREADS, else all cores)",
+    )
     p.add_argument("--target", default="host", metavar="NAME", help="host, avx2, avx512, or a CPU by LLVM's name")
     p.add_argument(
         "--top-k", type=int, metavar="N", help="list the N cheapest schedules (--measure: choose among them)"
