@@ -7,8 +7,9 @@
     } : (memref<512x512xf32>, memref<512x512xf32>, memref<512x512xf32>) -> ()
 
 `function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel, on `threads`, an i64, or
-all that the process may use), `far` and `forked` are others (see Spec). `limits` (memory to amount), `schedule` (lines,
-or one string), `cost` and `source` (where the schedule comes from) are optional.
+all that the process may use), `far` and `forked` are others (see Spec). `limits` (memory to amount), `constants`
+(constant operand to a name of its contents), `schedule` (lines, or one string), `cost` and `source` (where the schedule
+comes from) are optional.
 """
 
 from __future__ import annotations
@@ -113,6 +114,18 @@ class SpecOp:
         if not isinstance(attribute, ir.DictAttr):
             raise SpecError(f"attribute 'limits': expected a dictionary, not {attribute}")
         return {named.name: _integer(f"limits.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """Names of what constant operands hold, by operand: where name, shape and strides agree, so do the contents."""
+        from mlir import ir
+
+        attribute = self._optional("constants")
+        if attribute is None:
+            return {}
+        if not isinstance(attribute, ir.DictAttr):
+            raise SpecError(f"attribute 'constants': expected a dictionary, not {attribute}")
+        return {named.name: _string(f"constants.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
 
     @property
     def spec(self) -> Spec:
@@ -243,13 +256,15 @@ def build_spec_op(
     results: Sequence[Any] = (),
     schedule: str | None = None,
     *,
+    constants: Mapping[str, str] | None = None,
     attributes: Mapping[str, Any] | None = None,
     location: Any = None,
     insertion_point: Any = None,
 ) -> SpecOp:
     """A new `morello.spec` for a Spec, at the current (or given) insertion point and location.
 
-    operands, results: SSA values and result types. attributes: further ones (discardable, with a dotted name).
+    operands, results: SSA values and result types. constants: see `SpecOp.constants`. attributes: further ones
+    (discardable, with a dotted name).
     """
     from mlir import ir
 
@@ -274,6 +289,8 @@ def build_spec_op(
     if spec.limits:
         i64 = ir.IntegerType.get_signless(64, context)
         named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
+    if constants:
+        named["constants"] = ir.DictAttr.get({n: _text(c, context) for n, c in constants.items()}, context)
     op = ir.Operation.create(
         OP_NAME,
         results=list(results),

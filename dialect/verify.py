@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from morello_mlir.spec import Spec, TensorSpec
 
 REQUIRED = ("function", "dims", "operands")
-OPTIONAL = ("serial", "threads", "forked", "far", "limits", "schedule", "cost", "source")
+OPTIONAL = ("serial", "threads", "forked", "far", "limits", "constants", "schedule", "cost", "source")
 SOURCES = ("search", "memo", "shipped", "measured", "manual")
 
 # Signless integers stand for both signs, as everywhere in upstream's dialects.
@@ -55,7 +55,7 @@ def problems(op: Any) -> list[str]:
         spec = view.spec
     except SpecError as error:
         return [*found, str(error)]
-    return [*found, *_schedule_problems(view), *_value_problems(view, spec)]
+    return [*found, *_schedule_problems(view), *_constant_problems(view, spec), *_value_problems(view, spec)]
 
 
 def _attribute_names(view: SpecOp) -> list[str]:
@@ -78,6 +78,15 @@ def _schedule_problems(view: SpecOp) -> list[str]:
     except SpecError as error:
         found.append(str(error))
     return found
+
+
+def _constant_problems(view: SpecOp, spec: Spec) -> list[str]:
+    try:
+        named = view.constants
+    except SpecError as error:
+        return [str(error)]
+    const = {name for (name, _), t in zip(spec.info.operands, spec.operands, strict=True) if t.const}
+    return [f"attribute 'constants': '{name}' is no constant operand" for name in named if name not in const]
 
 
 def bundle_size(tensor: TensorSpec, shape: tuple[int, ...], lanes: int) -> int:

@@ -6,8 +6,9 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import InputError, MorelloError
@@ -32,6 +33,8 @@ def compile(
     cache: bool = True,
     top_k: int | None = None,
     measure: bool = False,
+    constants: Mapping[int | str, Any] | None = None,
+    pack_constants: bool = True,
 ) -> CompiledModule:
     """Compile a module with linalg ops for this machine.
 
@@ -47,6 +50,10 @@ def compile(
     top_k:    list so many of the cheapest schedules of each Spec in `specs` (`alternatives`).
     measure:  time the cheapest schedules (top_k of them, or 8) on this machine instead, and take the fastest; what was
               found is kept in the memo (docs/tuning.md).
+    constants: arrays for arguments of the function, by position or by name, as weights are: they become constants of
+              the module, and calls leave them out. They are copied, unless they are contiguous and read-only.
+    pack_constants: whether constants, and arguments marked `morello.constant`, may be packed once, when the code first
+              runs, instead of in every call.
 
     A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it
     is first called, once for each set of argument shapes.
@@ -65,8 +72,9 @@ def compile(
         cache,
         _checked_count(top_k, measure, target),
         measure,
+        pack_constants,
     )
-    compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started)
+    compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
 
@@ -75,7 +83,15 @@ class _Settings:
     """What `compile` was given, resolved."""
 
     def __init__(
-        self, target: str, threads: int, memo: str, optimize: bool, cache: bool, top_k: int | None, measure: bool
+        self,
+        target: str,
+        threads: int,
+        memo: str,
+        optimize: bool,
+        cache: bool,
+        top_k: int | None,
+        measure: bool,
+        pack_constants: bool,
     ):
         self.target = target
         self.threads = threads
@@ -84,6 +100,7 @@ class _Settings:
         self.cache = cache
         self.top_k = top_k
         self.measure = measure
+        self.pack_constants = pack_constants
 
 
 def _parse(module: Any) -> Any:
@@ -242,8 +259,16 @@ class CompiledModule:
     The last three speak of everything compiled so far.
     """
 
-    def __init__(self, module: Any, settings: _Settings, entry: str | None, parse_seconds: float):
+    def __init__(
+        self,
+        module: Any,
+        settings: _Settings,
+        entry: str | None,
+        parse_seconds: float,
+        constants: Mapping[int | str, Any] = MappingProxyType({}),
+    ):
         from .passes.symbols import entry_function, functions, has_body, is_public, symbol_name
+        from .runtime.constants import Constants
         from .runtime.context import LOCK
         from .runtime.signature import signature_of
 
@@ -263,6 +288,16 @@ class CompiledModule:
                 chosen = [f for f in defined if is_public(f)] or defined
                 if not chosen:
                     raise InputError("the module has no function with a body: there is nothing to enter")
+            given: dict[str, Any] = {}
+            if constants:
+                from .runtime.given import bind
+
+                if len(chosen) > 1:
+                    raise InputError("constants are for one function: choose it with entry=")
+                name = symbol_name(chosen[0]) or ""
+                self._module, given = bind(module, name, constants)
+                chosen = [entry_function(self._module, name)]
+            self._constants = Constants(given)
             for function in chosen:
                 name = symbol_name(function) or ""
                 try:
@@ -403,5 +438,6 @@ class CompiledModule:
             keep_mlir,
             settings.top_k,
             settings.measure,
+            settings.pack_constants,
         )
-        return build(self._module, request)
+        return build(self._module, request, self._constants)

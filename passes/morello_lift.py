@@ -27,12 +27,18 @@ class MorelloLift(Pass):
     reads inputs after it has written parts of the output. Aliases are followed through all that the module shows:
     views, branches, loops, calls. Buffers that come from outside of the module, as arguments of public functions, are
     taken not to overlap; `compile()` checks that at every call, and runs other code where they do.
+
+    With `pack-constants`, inputs whose contents never change are constant operands of the Spec, which a schedule may
+    pack ahead: parts of constant globals, and of arguments that are marked `morello.constant`, by which the caller
+    promises that they hold at every call what they hold at the first.
     """
 
     name: ClassVar[str] = "morello-lift"
     summary: ClassVar[str] = "Turn linalg contractions on memrefs into morello.spec ops in private functions"
 
     threads: int = option(1, help="how many threads each morello.spec has")
+    pack_constants: bool = option(True, help="let schedules pack inputs ahead that never change")
+    pack_limit: int = option(1024, help="the largest of them, in MiB")
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)
@@ -40,7 +46,7 @@ class MorelloLift(Pass):
         done = []
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
         for each, found in lifting.survey(op):
-            outcome = _on_memrefs(each, found)
+            outcome = self._with_constants(each, _on_memrefs(each, found))
             report(each, outcome)
             if isinstance(outcome, Lifted):
                 module = lifting.enclosing_module(each)
@@ -55,6 +61,14 @@ class MorelloLift(Pass):
         for each in done:
             each.erase()
         clear_tags(op)
+
+    def _with_constants(self, op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
+        if not self.pack_constants or not isinstance(outcome, Lifted):
+            return outcome
+        try:
+            return lifting.with_constants(outcome, self.pack_limit << 20)
+        except SpecError as error:
+            self.fail(op, str(error))
 
 
 def _on_memrefs(op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:

@@ -36,8 +36,13 @@ class SelectEntry(Pass):
             elif name == symbol_name(entry):
                 if "sym_visibility" in each.operation.attributes:
                     del each.operation.attributes["sym_visibility"]
-            else:
+            elif not _is_external(each):
                 each.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
+
+
+def _is_external(op: Any) -> bool:
+    """A global that is defined elsewhere: a private one would be lowered to one of our own."""
+    return op.operation.name == "memref.global" and "initial_value" not in op.operation.attributes
 
 
 def reachable(module: Any, entry: str) -> set[str | None]:

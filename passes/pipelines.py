@@ -96,6 +96,7 @@ def morello_default(
     optimize: bool = True,
     top_k: int | None = None,
     measure: bool = False,
+    pack_constants: bool = True,
 ) -> str:
     """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
 
@@ -104,9 +105,17 @@ def morello_default(
     threads:  how many threads the code may use; 0 is one.
     optimize: false leaves everything to upstream's passes.
     top_k, measure: of `morello-search`: time the cheapest schedules on this machine, and take the fastest.
+    pack_constants: whether weights are packed once instead of in every call.
     """
     steps = stages(
-        target=target, memo=memo, threads=threads, optimize=optimize, top_k=top_k, measure=measure, embedded=False
+        target=target,
+        memo=memo,
+        threads=threads,
+        optimize=optimize,
+        top_k=top_k,
+        measure=measure,
+        pack_constants=pack_constants,
+        embedded=False,
     )
     return ",".join(text for text in steps.values() if text)
 
@@ -119,6 +128,7 @@ def stages(
     optimize: bool = True,
     top_k: int | None = None,
     measure: bool = False,
+    pack_constants: bool = True,
     embedded: bool = True,
 ) -> dict[str, str]:
     """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
@@ -130,6 +140,7 @@ def stages(
         "timing": "true" if embedded else "",
         "top-k": "" if top_k is None else top_k,
         "measure": "true" if measure else "",
+        "pack-constants": "" if pack_constants else "false",
     }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     return {

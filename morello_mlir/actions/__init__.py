@@ -1,5 +1,6 @@
 """Actions: the rewrites that the search chooses among, each declared once. Imports no MLIR."""
 
+from .ahead import PackAheadAction
 from .base import Action, Child, reason
 from .move import MoveAction
 from .parallel import ParallelTile, SerialAction
@@ -31,6 +32,7 @@ __all__ = [
     "KernelAction",
     "MoveAction",
     "OperandState",
+    "PackAheadAction",
     "ParallelTile",
     "SerialAction",
     "TableKey",

@@ -102,6 +102,7 @@ class MoveAction(Action):
         return out
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        key = key.plain
         state = key.operands[self.operand]
         if self.memory == "VRF":
             moved = OperandState("VRF", state.layout, state.stride, state.unit)

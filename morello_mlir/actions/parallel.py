@@ -58,7 +58,7 @@ class ParallelTile(Action):
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         inner = key.threads // self.over(key)
-        below = replace(key, threads=inner, forked=inner > 1)
+        below = replace(key.plain, threads=inner, forked=inner > 1)
         size = dims[self.dim]
         rest = size % self.size
         return (
@@ -105,7 +105,7 @@ class SerialAction(Action):
         )
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
-        return (Child(1, replace(key, threads=1), dims),)
+        return (Child(1, replace(key.plain, threads=1), dims),)
 
     def node(self, bodies: Sequence[Node]) -> Node:
         return Serial(bodies[0])

@@ -9,9 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScheduleError, SpecError
-from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, Parallel, Serial, Split, Tile, ToAccum, children
+from ..search.schedule import (
+    LOOPS,
+    Hole,
+    Kernel,
+    Move,
+    Node,
+    PackAhead,
+    Parallel,
+    Serial,
+    Split,
+    Tile,
+    ToAccum,
+    children,
+)
 from ..spec import FUNCTIONS, MEMORIES, Layout, Spec
 from ..targets import Target
+from .ahead import InPlaceAction, PackAheadAction
 from .base import Action, Condition, reason
 from .move import MoveAction
 from .parallel import ParallelTile, SerialAction
@@ -72,6 +86,12 @@ def moves(key: TableKey, target: Target) -> list[Action]:
     return [a for a in out if holds(a.requires(key, target))]
 
 
+def aheads(key: TableKey, target: Target) -> list[Action]:
+    """Every legal way to pack a constant operand ahead at `key`."""
+    out = [PackAheadAction(i, lay) for i in range(len(key.operands)) for lay in layouts(key, i, target)]
+    return [a for a in out if holds(a.requires(key, target))]
+
+
 def kernels(key: TableKey, target: Target) -> list[Action]:
     return [k for k in KERNELS.kernels if holds(k.requires(key, target))]
 
@@ -106,12 +126,15 @@ def serials(key: TableKey, target: Target) -> list[Action]:
 def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
     """The actions tried for the Spec at `key` and `dims`, in the order that decides among equal costs.
 
-    A function that overwrites its output goes through to_accum first and a batch is tiled by 1 before anything else:
-    neither order can cost more, both being free. (With threads a batch has one more choice: they may share it.)
+    A function that overwrites its output goes through to_accum first, then constant operands are packed ahead or not,
+    then a batch is tiled by 1 before anything else: no order can cost less, all being free. (With threads a batch
+    has one more choice: they may share it.)
     """
     if not FUNCTIONS[key.function].accumulates:
         first = ToAccumAction()
         return [first] if holds(first.requires(key, target)) else []
+    if key.has_const:
+        return [InPlaceAction(), *aheads(key, target)]
     if dims["b"] > 1:
         return [
             *serials(key, target),
@@ -149,10 +172,13 @@ def action_of(node: Node, spec: Spec) -> Action:
             known = ", ".join(k.name for k in KERNELS.kernels)
             raise ScheduleError(f"{node.label()}: no such kernel (have {known})")
         return kernel
-    if isinstance(node, Move):
+    if isinstance(node, (Move, PackAhead)):
         try:
             i = spec.info.operand_index(node.operand)
             layout = Layout.parse(node.layout, spec.operand_names(i)) if node.layout else None
+            if isinstance(node, PackAhead):
+                assert layout is not None
+                return PackAheadAction(i, layout)
             if node.memory not in MEMORIES:
                 raise SpecError(f"unknown memory '{node.memory}'")
         except SpecError as e:

@@ -22,12 +22,14 @@ Dims = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OperandState:
-    """Where an operand is: memory, layout, row stride class (None when packed) and whether its inner stride is 1."""
+    """Where an operand is: memory, layout, row stride class (None when packed), whether its inner stride is 1, and
+    whether it is constant and may still be packed ahead."""
 
     memory: str
     layout: Layout
     stride: int | None = None
     unit: bool = True
+    const: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,18 @@ class TableKey:
         ops = list(self.operands)
         ops[i] = state
         return replace(self, operands=tuple(ops))
+
+    @property
+    def has_const(self) -> bool:
+        """Whether something can still be packed ahead. No table has such a key: see `explore`."""
+        return any(o.const for o in self.operands)
+
+    @property
+    def plain(self) -> TableKey:
+        """The key without constant operands: below anything but `to_accum` and `pack_ahead` they are like others."""
+        if not self.has_const:
+            return self
+        return replace(self, operands=tuple(replace(o, const=False) for o in self.operands))
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -94,7 +108,9 @@ def key_of(spec: Spec, target: Target) -> TableKey:
     """The table key of `spec`. Raises SpecError where the operands do not share one dtype."""
     if any(t.dtype != spec.operands[0].dtype for t in spec.operands):
         raise SpecError(f"operands of several dtypes have no implementation: {spec}")
-    states = tuple(OperandState(t.memory, t.layout, spec.row_class(i), t.unit) for i, t in enumerate(spec.operands))
+    states = tuple(
+        OperandState(t.memory, t.layout, spec.row_class(i), t.unit, t.const) for i, t in enumerate(spec.operands)
+    )
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
     far = spec.far or size > target.l3_bytes
     threads = 1 if spec.serial else spec.threads or thread_count()
@@ -104,7 +120,7 @@ def key_of(spec: Spec, target: Target) -> TableKey:
 def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
     """The Spec at one point of a table; only limits that can still matter are kept."""
     info = FUNCTIONS[key.function]
-    ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit) for o in key.operands)
+    ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit, o.const) for o in key.operands)
     sizes = tuple(int(dims[d]) for d in info.dims)
     threads = 0 if key.is_serial else key.threads
     return Spec(

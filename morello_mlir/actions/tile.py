@@ -47,6 +47,7 @@ class TileAction(Action):
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         size = dims[self.dim]
         rest = size % self.size
+        key = key.plain
         return (
             Child(size // self.size, key, {**dims, self.dim: self.size}),
             Child(rest > 0, key, {**dims, self.dim: rest}),

@@ -4,6 +4,7 @@
 """
 
 from .aliases import Aliases, nested_ops
+from .constants import with_constants
 from .explain import enclosing_module, explain, survey
 from .inputs import erase_unused, own_zero_fill, read_through_copies
 from .outcome import Covered, Lifted, Rejected
@@ -26,4 +27,5 @@ __all__ = [
     "own_zero_fill",
     "read_through_copies",
     "survey",
+    "with_constants",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir import ir
@@ -20,6 +20,14 @@ from .plan import Operand, Plan
 SCHEDULE = "morello.schedule"
 
 _NAME = {"Matmul": "morello_matmul", "MatmulAccum": "morello_matmul_accum"}
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a `morello.spec` gets beside the Spec: a schedule by hand, and the names of what constant operands hold."""
+
+    schedule: str | None
+    constants: tuple[tuple[str, str], ...]
 
 
 class Functions:
@@ -41,22 +49,22 @@ class Functions:
         """
         values = [lifted.values[operand.source] for operand in lifted.plan.operands]
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
-        name = self._function(lifted.plan, shifted, given_schedule(op), op.location)
+        name = self._function(lifted.plan, shifted, _Given(given_schedule(op), lifted.constants), op.location)
         with op.location, ir.InsertionPoint(op):
             parts = [_metadata(v) for v in values]
             offsets = [offset for (_, offset), s in zip(parts, shifted, strict=True) if s]
             func.CallOp([], name, [base for base, _ in parts] + offsets)
 
-    def _function(self, plan: Plan, shifted: tuple[bool, ...], schedule: str | None, location: Any) -> str:
+    def _function(self, plan: Plan, shifted: tuple[bool, ...], given: _Given, location: Any) -> str:
         """The name of the function; its ops get the location of the first op that needs it."""
-        if self._threads > 1 and _may_share(schedule):
+        if self._threads > 1 and _may_share(given.schedule):
             plan = replace(plan, spec=replace(plan.spec, serial=False, threads=self._threads))
-        key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, schedule)
+        key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, given)
         if key not in self._made:
             name = self._unused_name(plan)
             self._made[key] = name
             with location, ir.InsertionPoint(self._module.regions[0].blocks[0]):
-                _build_function(name, plan, shifted, schedule)
+                _build_function(name, plan, shifted, given)
         return self._made[key]
 
     def _unused_name(self, plan: Plan) -> str:
@@ -101,7 +109,7 @@ def given_schedule(op: Any) -> str | None:
     return "\n".join(ir.StringAttr(line).value for line in lines)
 
 
-def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], schedule: str | None) -> None:
+def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], given: _Given) -> None:
     scalar = ir.Type.parse(plan.spec.operands[0].dtype)
     inputs = [ir.MemRefType.get([], scalar)] * 3 + [ir.IndexType.get()] * sum(shifted)
     function = func.FuncOp(name, (inputs, []), visibility="private")
@@ -110,11 +118,11 @@ def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], schedule: 
     with ir.InsertionPoint(block):
         bases, rest = list(block.arguments)[:3], iter(list(block.arguments)[3:])
         offsets = [next(rest) if s else None for s in shifted]
-        _build_nest(plan, bases, offsets, schedule)
+        _build_nest(plan, bases, offsets, given)
         func.ReturnOp([])
 
 
-def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], schedule: str | None) -> None:
+def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given) -> None:
     """The loops around the Spec, then the Spec on the views of one iteration. offsets: None is zero."""
     needed = {0, 1, *(o.size for o in plan.outer), *(s for o in plan.outer for s in o.strides)} if plan.outer else set()
     constants = {n: arith.constant(ir.IndexType.get(), n) for n in sorted(needed)}
@@ -131,14 +139,14 @@ def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], schedule: str 
                 if stride != 1:
                     step = arith.muli(step, constants[stride])
                 offsets[i] = step if offsets[i] is None else arith.addi(offsets[i], step)
-        _build_spec(plan, bases, offsets, schedule)
+        _build_spec(plan, bases, offsets, given)
 
 
-def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], schedule: str | None) -> None:
+def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given) -> None:
     from morello_mlir.dialect import build_spec_op
 
     views = [_view(b, o, offset) for b, o, offset in zip(bases, plan.operands, offsets, strict=True)]
-    build_spec_op(plan.spec, views, schedule=schedule)
+    build_spec_op(plan.spec, views, schedule=given.schedule, constants=dict(given.constants))
 
 
 def _view(base: Any, operand: Operand, offset: Any) -> Any:

@@ -20,13 +20,15 @@ class Lifted:
     """The op can be lifted.
 
     plan: the Spec, its operands and the loops around it. values: the op's operands (two inputs, output) that
-    `plan.operands[i].source` counts. zeroed: the op that initialises the output with zeros, or None.
+    `plan.operands[i].source` counts. zeroed: the op that initialises the output with zeros, or None. constants: what
+    the Spec's constant operands hold, as (operand, name of the contents).
     """
 
     plan: Plan
     values: tuple[Any, Any, Any]
     on_tensors: bool
     zeroed: Any = None
+    constants: tuple[tuple[str, str], ...] = ()
 
     @property
     def spec(self) -> Spec:

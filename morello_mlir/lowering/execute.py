@@ -13,6 +13,7 @@ from ..errors import SpecError
 from ..search.schedule import Node
 from ..spec import Spec
 from ..targets import Target
+from .ahead import Aheads
 from .builder import Builder
 from .kernels import Bundle
 from .machine import Machine
@@ -70,13 +71,16 @@ def execute(roots: Sequence[Root], target: Target) -> None:
 
 def _execute_in(module: Any, roots: list[Root], target: Target) -> None:
     existing = _symbols(module)
+    aheads = Aheads(existing)
     bodies: dict[int, str] = {}
     functions: list[str] = []
     for dtype in dict.fromkeys(r.dtype for r in roots):
         own = {i: r for i, r in enumerate(roots) if r.dtype == dtype}
-        walk = Walk(Outliner(Machine.of(target, dtype), references(r.plan for r in own.values()), existing))
+        outliner = Outliner(Machine.of(target, dtype), references(r.plan for r in own.values()), existing)
+        walk = Walk(outliner, aheads)
         bodies.update({i: _root_text(walk, r, i) for i, r in own.items()})
-        functions += [*_functions(walk), *walk.outliner.declarations.values()]
+        functions += [*_functions(walk), *outliner.declarations.values()]
+    functions += [*aheads.texts, *aheads.declarations]
     text = "\n".join(["module {", *(bodies[i] for i in sorted(bodies)), *functions, "}"])
     splice(module, [r.op.operation for r in roots], text)
 
@@ -107,7 +111,8 @@ def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> N
     if arena.size:
         name = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {arena.type}")
         arena = replace(arena, name=name)
-    walk.root(b, root.plan, Env(tuple(operands), not root.spec.info.accumulates, arena))
+    env = Env(tuple(operands), not root.spec.info.accumulates, arena, constants=root.op.constants)
+    walk.root(b, root.plan, env)
     if arena.size:
         b.line(f"memref.dealloc {arena.name} : {arena.type}")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from .builder import Builder
 from .kernels import First, unroll
 from .machine import Machine
-from .plan import ALIGNMENT, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
+from .plan import ALIGNMENT, Ahead, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
 from .views import LHS, RHS, Arena, Operand, View
 
-_INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
+INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
 #: On an `scf.parallel` whose trips are threads' shares of the work, for the pass `morello-parallel-to-pool`.
 THREADS = "morello.threads"
 _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
@@ -59,7 +59,7 @@ class Outliner:
 
     def is_shared(self, plan: Plan) -> bool:
         """Whether several places refer to `plan`."""
-        return not isinstance(plan, Leftover) and self._references.get(plan, 0) > 1
+        return not isinstance(plan, (Leftover, Ahead)) and self._references.get(plan, 0) > 1
 
     def call(
         self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: Arena, scratch: int
@@ -116,7 +116,7 @@ class Outliner:
         parameters.append("%first: i1")
         if job.threaded:
             parameters.append("%thread: index")
-        return f"func.func private @{job.name}({', '.join(parameters)}) {_INTERNAL} {{\n{body}\nreturn\n}}"
+        return f"func.func private @{job.name}({', '.join(parameters)}) {INTERNAL} {{\n{body}\nreturn\n}}"
 
     def _looped_steps(self, plan: Plan) -> int:
         """How many k steps the loop of a register tile kernel takes, where it has one; else 0.

@@ -16,7 +16,7 @@ from ..actions import child_specs, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
-from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, Serial, Split, Tile, ToAccum
+from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, PackAhead, Serial, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
 from .views import OPERAND_DIMS, View
@@ -94,6 +94,18 @@ class PackShare(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead(Hashed):
+    """As Pack, once for all runs. Only at the top: above it there is nothing that emits code."""
+
+    sizes: Sizes
+    operand: int
+    dim: int
+    width: int
+    body: Plan
+    __hash__ = Hashed.__hash__
+
+
+@dataclass(frozen=True, slots=True)
 class Registers(Hashed):
     """The output tile lives in registers during `body`."""
 
@@ -121,7 +133,7 @@ class Leftover(Hashed):
     __hash__ = Hashed.__hash__
 
 
-Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Registers | Leaf | Leftover
+Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Ahead | Registers | Leaf | Leftover
 
 
 def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
@@ -133,7 +145,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     """The subtrees, the remainder last."""
     if isinstance(plan, (Loop, Parallel)):
         return (plan.body,) if plan.rest is None else (plan.body, plan.rest)
-    if isinstance(plan, (Pack, Registers)):
+    if isinstance(plan, (Pack, Ahead, Registers)):
         return (plan.body,)
     return ()
 
@@ -142,13 +154,14 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 class Stop:
     """Where to stop: after `levels` steps of the schedule, or above the first step of a kind.
 
-    kind: `to_accum`, `tile`, `split`, `parallel`, `serial`, `kernel`, `move` (any) or `pack` (with a layout).
+    kind: `to_accum`, `pack_ahead`, `tile`, `split`, `parallel`, `serial`, `kernel`, `move` (any) or `pack` (with a
+    layout).
     """
 
     levels: int | None = None
     kind: str | None = None
 
-    KINDS = ("to_accum", "tile", "split", "parallel", "serial", "move", "pack", "kernel")
+    KINDS = ("to_accum", "pack_ahead", "tile", "split", "parallel", "serial", "move", "pack", "kernel")
 
     @staticmethod
     def parse(value: int | str | None) -> Stop | None:
@@ -169,15 +182,18 @@ class Stop:
             return isinstance(node, Move)
         if self.kind == "pack":
             return isinstance(node, Move) and node.layout is not None
-        kinds: dict[str, type] = {
-            "to_accum": ToAccum,
-            "tile": Tile,
-            "split": Split,
-            "parallel": schedule.Parallel,
-            "serial": Serial,
-            "kernel": Kernel,
-        }
-        return isinstance(node, kinds[str(self.kind)])
+        return isinstance(node, _KINDS[str(self.kind)])
+
+
+_KINDS: dict[str, type] = {
+    "to_accum": ToAccum,
+    "pack_ahead": PackAhead,
+    "tile": Tile,
+    "split": Split,
+    "parallel": schedule.Parallel,
+    "serial": Serial,
+    "kernel": Kernel,
+}
 
 
 def make_plan(spec: Spec, tree: Node, target: Target, stop: Stop | None = None) -> Plan:
@@ -210,13 +226,15 @@ class Planner:
         if isinstance(node, LOOPS):
             return self._loop(spec, node, below, depth)
         body = self.plan(below[0], node.body, depth + 1)
-        if isinstance(node, (ToAccum, Serial)) or (node.memory != "VRF" and node.layout is None):
+        if isinstance(node, (ToAccum, Serial)):
             return body
         if node.layout is None:
-            return Registers(spec.dims, body)
+            return Registers(spec.dims, body) if node.memory == "VRF" else body
         operand = OPERANDS.index(node.operand)
         names = OPERAND_DIMS[operand]
         dim, width = panels_of(Layout.parse(node.layout, names), names)
+        if isinstance(node, PackAhead):
+            return Ahead(spec.dims, operand, dim, width, body)
         return Pack(spec.dims, operand, dim, width, body, key_of(spec, self.target).threads)
 
     def _loop(self, spec: Spec, node: schedule.Loop, below: list[Spec], depth: int) -> Plan:

@@ -13,14 +13,14 @@ ROOT = "morello_root_"
 
 def splice(module: Any, ops: Sequence[Any], text: str) -> None:
     """Replaces every op of `ops` by the body of the function `ROOT + its number` in `text`, whose arguments are the
-    op's operands and whose results are the op's results. The other functions of `text` are appended to `module`, but
-    for those that are only declared: the module has them."""
+    op's operands and whose results are the op's results. The other functions and globals of `text` are appended to
+    `module`, but for those that are only declared: the module has them."""
     parsed = ir.Module.parse(text, module.context)
     roots = {f"{ROOT}{i}": op for i, op in enumerate(ops)}
     places = [op.location for op in ops]
     for function in list(parsed.body.operations):
         op = roots.get(ir.StringAttr(function.attributes["sym_name"]).value)
-        if not function.operation.regions[0].blocks:
+        if _is_declaration(function.operation):
             continue
         if op is None:
             _relocate(function.operation, places[0])
@@ -29,6 +29,12 @@ def splice(module: Any, ops: Sequence[Any], text: str) -> None:
         else:
             _relocate(function.operation, op.location)
             _replace(op, function)
+
+
+def _is_declaration(op: Any) -> bool:
+    if op.name == "memref.global":
+        return "initial_value" not in op.attributes
+    return not op.regions[0].blocks
 
 
 def _relocate(root: Any, location: Any) -> None:

@@ -47,6 +47,11 @@ class View:
         return f"memref<{shape}x{self.dtype}, strided<[{strides}], offset: ?>>"
 
     @property
+    def static_type(self) -> str:
+        """The memref type at offset zero."""
+        return self.type.replace(", offset: ?", "")
+
+    @property
     def metadata_types(self) -> str:
         """Result types of `memref.extract_strided_metadata`."""
         return ", ".join([f"memref<{self.dtype}>", *["index"] * (1 + 2 * len(self.shape))])

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from .ahead import Aheads
 from .builder import Builder
 from .kernels import MEMORY_KERNELS, First
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
-from .plan import DIMS, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers, scratch_bytes
+from .plan import (
+    DIMS,
+    OPERANDS,
+    Ahead,
+    Leaf,
+    Leftover,
+    Loop,
+    Pack,
+    PackShare,
+    Parallel,
+    Plan,
+    Registers,
+    scratch_bytes,
+)
 from .registers import emit_registers
 from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
 
@@ -18,13 +33,15 @@ from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
 class Env:
     """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, how many k
     steps a kernel's loop takes where that is an argument (see `broadcast_fma`), and which of the threads this is that
-    share the next Parallel (None: there is but one, so far)."""
+    share the next Parallel (None: there is but one, so far). constants: what the constant operands hold, by name of the
+    operand (see `SpecOp.constants`)."""
 
     operands: tuple[Operand, ...]
     first: First
     arena: Arena = NO_ARENA
     looped: str | None = None
     thread: str | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
 
     def with_operand(self, i: int, operand: Operand) -> Env:
         operands = list(self.operands)
@@ -43,8 +60,9 @@ class Env:
 class Walk:
     """Emits plans into builders; what is shared becomes calls (see `outline`)."""
 
-    def __init__(self, outliner: Outliner):
+    def __init__(self, outliner: Outliner, aheads: Aheads):
         self.outliner = outliner
+        self.aheads = aheads
         self._scratch: dict[Plan, int] = {}
 
     def scratch(self, plan: Plan) -> int:
@@ -53,6 +71,11 @@ class Walk:
 
     def root(self, b: Builder, plan: Plan, env: Env) -> None:
         """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
+        while isinstance(plan, Ahead):
+            source = env.operands[plan.operand]
+            contents = env.constants.get(OPERANDS[plan.operand], "")
+            env = env.with_operand(plan.operand, self.aheads.panels(b, plan, source, contents))
+            plan = plan.body
         if isinstance(plan, Parallel) or self.outliner.is_shared(plan):
             self.emit(b, plan, env)
         else:
@@ -79,8 +102,9 @@ class Walk:
         elif isinstance(plan, Registers):
             emit_registers(b, plan, env.operands, env.first, env.looped)
         elif isinstance(plan, Leftover):
-            emit_spec(b, plan, env.operands, env.first)
+            emit_spec(b, plan, env.operands, env.first, env.constants)
         else:
+            assert isinstance(plan, Leaf), "panels are packed ahead at the top only"
             MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first)
 
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
@@ -152,7 +176,7 @@ class Walk:
         if plan.threads == 1:
             emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line), view)
         whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.dtype}>"
-        strided = view.type.replace(", offset: ?", "")
+        strided = view.static_type
         zeros, sizes, ones = (", ".join(map(str, x)) for x in ((0,) * 4, view.shape, (1,) * 4))
         room = env.arena.part(b, start, whole)
         panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {strided}")

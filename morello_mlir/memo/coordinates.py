@@ -128,11 +128,11 @@ def limit_index(key: TableKey, left: Mapping[str, int], target: Target) -> int:
 
 
 def coordinate(spec: Spec, target: Target) -> tuple[TableKey, Point] | None:
-    """The table key and point of `spec`; None where no table answers it (before to_accum, batches, outputs in
-    registers, limits that a whole goal cannot lead to)."""
+    """The table key and point of `spec`; None where no table answers it (before to_accum, batches, constant operands,
+    outputs in registers, limits that a whole goal cannot lead to)."""
     key, left = memo_key(key_of(spec, target), target), limits_of(spec, target)
     dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-    if not spec.info.accumulates or dims["b"] != 1 or not is_answered(key, left, target):
+    if not spec.info.accumulates or dims["b"] != 1 or key.has_const or not is_answered(key, left, target):
         return None
     m, k, n = (size_coordinate(dims[d]) for d in AXES)
     return key, (m, k, n, limit_index(key, left, target))

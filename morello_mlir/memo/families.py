@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..actions import TableKey, key_of, scale
+from ..actions import OperandState, TableKey, key_of, scale
+from ..actions.space import layouts
 from ..errors import InputError
 from ..search.tables import AXES
 from ..spec import matmul_spec
@@ -13,6 +14,8 @@ from ..targets import Target
 from .coordinates import memo_key
 
 LAYOUTS = ("row_major", "col_major")
+#: In place of a layout: a constant operand, packed ahead in each of the layouts that the search tries.
+CONST = "const"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Root:
 
 @dataclass(frozen=True)
 class Family:
-    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each."""
+    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each. layouts: of lhs and rhs,
+    LAYOUTS or CONST."""
 
     dtype: str = "f32"
     max_size: int = 4096
@@ -56,10 +60,9 @@ class Family:
             raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(target.dtypes)})")
         found: dict[TableKey, list[tuple[int, int, int]]] = {}
         for lhs, rhs, m, k, n in self.goals():
-            spec = matmul_spec(m, k, n, dtype=self.dtype, lhs=lhs, rhs=rhs, accumulate=True)
-            key = memo_key(key_of(spec, target), target)
-            for threads in self.threads:
-                found.setdefault(replace(key, threads=threads), []).append((m, k, n))
+            for key in self._keys(lhs, rhs, (m, k, n), target):
+                for threads in self.threads:
+                    found.setdefault(replace(memo_key(key, target), threads=threads), []).append((m, k, n))
         groups: dict[object, list[Root]] = {}
         for key, sizes in found.items():
             lhs_state, _, out = key.operands
@@ -67,6 +70,16 @@ class Family:
         for roots in groups.values():
             roots.sort(key=_order)
         return sorted(groups.values(), key=lambda g: -sum(len(r.sizes) for r in g))
+
+    def _keys(self, lhs: str, rhs: str, sizes: tuple[int, int, int], target: Target) -> list[TableKey]:
+        """The table keys of a goal: several where an operand may be packed ahead."""
+        names = [LAYOUTS[0] if layout == CONST else layout for layout in (lhs, rhs)]
+        spec = matmul_spec(*sizes, dtype=self.dtype, lhs=names[0], rhs=names[1], accumulate=True)
+        keys = [key_of(spec, target)]
+        for i, layout in enumerate((lhs, rhs)):
+            if layout == CONST:
+                keys = [k.with_operand(i, OperandState("GL", panels)) for k in keys for panels in layouts(k, i, target)]
+        return keys
 
 
 def _order(root: Root) -> tuple[object, ...]:

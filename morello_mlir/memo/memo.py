@@ -185,10 +185,13 @@ class _Rebuild:
         return self.done[point]
 
     def step(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int]:
-        if dims["b"] > 1 and key.function.endswith("Accum"):
-            # What threads make of a batch is not in any table.
-            choices = [self.taken(action, key, dims, left) for action in explore(key, dims, self.target)]
-            return min(choices, key=lambda choice: choice[1])
+        if key.has_const or dims["b"] > 1 or not key.function.endswith("Accum"):
+            # Above the tables nothing is kept: what is best follows from the answers below, of which all must be known.
+            actions = explore(key, dims, self.target)
+            legal = [a for a in actions if holds(a.conditions(key, dims, left, self.target))]
+            if not legal:
+                raise Unknown(f"nothing implements {key_text(key)}")
+            return min((self.taken(action, key, dims, left) for action in legal), key=lambda way: way[1])
         return self.taken(self.action(key, dims, left), key, dims, left)
 
     def taken(
@@ -209,13 +212,7 @@ class _Rebuild:
         return action.node(bodies), int(action.total(key, dims, self.target, costs))
 
     def action(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Action:
-        """The optimal action: before to_accum there is only that, below the tables kernels are priced, the rest is
-        known."""
-        if not key.function.endswith("Accum"):
-            only = explore(key, dims, self.target)
-            if not only:
-                raise Unknown(f"nothing implements {key_text(key)}")
-            return only[0]
+        """The optimal action of a table: below the tables kernels are priced, the rest is known."""
         if "VRF" in key.memories:
             return self.kernel(key, dims, left)
         if is_answered(key, left, self.target):

@@ -15,7 +15,7 @@ from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError, PassError
 
 from . import fastcall, wrapper
-from .constants import extract
+from .constants import Constants
 from .context import LOCK
 from .signature import Signature, signature_of
 
@@ -32,7 +32,7 @@ class Request:
     entry:    the function.
     shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
     optimize: use the optimising passes; else upstream's only.
-    target, memo, threads, top_k, measure: what `compile()` was given.
+    target, memo, threads, top_k, measure, pack_constants: what `compile()` was given.
     keep_mlir: also give the module before lowering, as text.
     """
 
@@ -45,6 +45,7 @@ class Request:
     keep_mlir: bool = False
     top_k: int | None = None
     measure: bool = False
+    pack_constants: bool = True
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Build:
     times:      lift_s, search_s, apply_s, lower_s.
     flops:      of the contractions; None where sizes are dynamic.
     constants:  contents of the external symbols, aligned; the program must keep them alive.
+    panels:     the same for buffers of what is packed ahead, which the program fills when it first runs.
     mlir:       the module before lowering, as text, if it was asked for.
     messages:   remarks and warnings of the passes.
     """
@@ -76,27 +78,28 @@ class Build:
     times: dict[str, float]
     flops: int | None
     constants: dict[str, np.ndarray]
+    panels: dict[str, np.ndarray]
     mlir: str
     messages: list[diagnostics.Diagnostic] = field(default_factory=list)
 
 
-def build(module: Any, request: Request) -> Build:
-    """Lower a copy of `module` (an `mlir.ir.Module`) for one request.
+def build(module: Any, request: Request, constants: Constants) -> Build:
+    """Lower a copy of `module` (an `mlir.ir.Module`) for one request. constants: those of all builds of `module`.
 
     Raises CompileError: a pass failed, or ops are left that nothing can lower. InputError: the shapes contradict each
     other.
     """
     with LOCK, module.context:
         if not request.optimize:
-            return _Builder(module, request).run()
+            return _Builder(module, request, constants).run()
         try:
-            return _Builder(module, request).run()
+            return _Builder(module, request, constants).run()
         except _OptimizerError as error:
             # A schedule by hand is an order: code that ignores it would not be what was asked for.
             if os.environ.get(STRICT) or _has_schedules(module):
                 raise error.cause from None
             # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
-            built = _Builder(module, replace(request, optimize=False)).run()
+            built = _Builder(module, replace(request, optimize=False), constants).run()
             warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
             return built
 
@@ -120,9 +123,10 @@ class _OptimizerError(Exception):
 
 
 class _Builder:
-    def __init__(self, module: Any, request: Request):
+    def __init__(self, module: Any, request: Request, constants: Constants):
         self.request = request
-        self.module = _copy_of(module)
+        self.module = copy_of(module)
+        self.constants = constants
         self.times: dict[str, float] = {}
         self.messages: list[diagnostics.Diagnostic] = []
 
@@ -142,14 +146,16 @@ class _Builder:
             optimize=request.optimize,
             top_k=request.top_k,
             measure=request.measure,
+            pack_constants=request.pack_constants,
         )
         self._stage("lift", stages["lift"])
+        self.constants.name_contents(self.module)
         self._stage("search", stages["search"])
         specs = statistics.collect_specs(self.module)
         self._stage("apply", stages["apply"])
         left = statistics.linalg_ops(self.module) if request.optimize else before
         mlir = str(self.module) if request.keep_mlir else ""
-        constants = extract(self.module)
+        constants, panels = self.constants.extract(self.module), self.constants.take_panels(self.module)
         started = time.perf_counter()
         _rename_functions(self.module)
         # Nothing comes from outside any more: what is wrong now is a pass's fault, and LLVM verifies as well.
@@ -158,7 +164,7 @@ class _Builder:
         self.times["lower_s"] = time.perf_counter() - started
         return Build(
             ir, signature, layout, assertions, direct, specs, max(before - left, 0), left, self.times, flops,
-            constants, mlir, self.messages,
+            constants, panels, mlir, self.messages,
         )  # fmt: skip
 
     def _prepare(self) -> Signature:
@@ -233,7 +239,7 @@ class _Builder:
         raise CompileError(f"function @{signature.name} was lost on the way to LLVM")
 
 
-def _copy_of(module: Any) -> Any:
+def copy_of(module: Any) -> Any:
     """A new `mlir.ir.Module` with the same contents. (`operation.clone()` gives one without an owner, on which some of
     the bindings' functions fail and others crash.)"""
     import mlir.ir as ir

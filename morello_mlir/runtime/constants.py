@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,35 +19,125 @@ from .elements import Element, element_of
 #: Smaller constants are worth more to LLVM's optimiser than they cost.
 THRESHOLD_BYTES = 4096
 _PREFIX = "morello.constant."
+_PANELS = "morello.panels."
 _ALIGNMENT = 64
 
 
-def extract(module: Any) -> dict[str, np.ndarray]:
-    """Take the large constant globals out of a bufferized module; returns their contents by symbol.
+class Constants:
+    """What the programs of one module have in common: contents of constants, and panels that are packed ahead.
 
-    A global whose contents the bindings do not give away stays inside.
+    given: contents of external globals that the module declares, by symbol. Programs that are specialised on other
+    shapes, or enter by other functions, link to the same arrays.
     """
+
+    def __init__(self, given: Mapping[str, np.ndarray] = MappingProxyType({})):
+        self.given = dict(given)
+        self._numbers: dict[Any, int] = {}
+        self._contents: dict[Any, np.ndarray | None] = {}
+        self._panels: dict[str, np.ndarray] = {}
+
+    def name_contents(self, module: Any) -> None:
+        """Have operands of Specs that hold one constant say so alike in all programs: bufferization numbers globals as
+        it meets them."""
+        import mlir.ir as ir
+
+        from morello_mlir.dialect import spec_ops
+
+        names = {}
+        for op in _globals(module, "constant", "initial_value"):
+            number = self._numbers.setdefault(op.attributes["initial_value"], len(self._numbers))
+            names[f"@{_symbol(op)}"] = f"constant {number}"
+        for spec_op in spec_ops(module.operation):
+            if spec_op.constants:
+                parted = {operand: name.rpartition("+") for operand, name in spec_op.constants.items()}
+                spec_op.operation.attributes["constants"] = ir.DictAttr.get(
+                    {o: ir.StringAttr.get(f"{names.get(n, n)}+{offset}") for o, (n, _, offset) in parted.items()}
+                )
+
+    def extract(self, module: Any) -> dict[str, np.ndarray]:
+        """Take the large constant globals out of a bufferized module; returns their contents by symbol.
+
+        A global whose contents the bindings do not give away stays inside.
+        """
+        import mlir.ir as ir
+
+        found: dict[str, np.ndarray] = {}
+        for op in _globals(module, "constant", "initial_value"):
+            value = op.attributes["initial_value"]
+            if value not in self._contents:
+                self._contents[value] = _contents(value, ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value))
+            data = self._contents[value]
+            if data is not None:
+                symbol = f"{_PREFIX}{len(found)}"
+                found[symbol] = data
+                _declare(module, op, symbol)
+        return found | self.given
+
+    def take_panels(self, module: Any) -> dict[str, np.ndarray]:
+        """Take the buffers of what is packed ahead out of a module; returns them by symbol.
+
+        So they may be larger than what code can address by itself, and programs with other weights share machine code.
+        """
+        import mlir.ir as ir
+
+        from morello_mlir.lowering.ahead import PREFIX, filler
+
+        found: dict[str, np.ndarray] = {}
+        for op in _globals(module, "initial_value"):
+            name = _symbol(op)
+            if not name.startswith(PREFIX):
+                continue
+            size = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value).shape[0]
+            if name not in self._panels:
+                self._panels[name] = aligned(size)
+            symbol = f"{_PANELS}{len(found)}"
+            found[symbol] = self._panels[name]
+            _declare(module, op, symbol)
+            _rename(module, _find(module, filler(name)), f"{symbol}.fill")
+        return found
+
+
+def _globals(module: Any, *attributes: str) -> list[Any]:
+    """The `memref.global`s of a module that have all of some attributes."""
+    ops = (op.operation for op in module.operation.regions[0].blocks[0])
+    return [op for op in ops if op.name == "memref.global" and all(a in op.attributes for a in attributes)]
+
+
+def _find(module: Any, symbol: str) -> Any:
+    return next(
+        op.operation
+        for op in module.operation.regions[0].blocks[0]
+        if "sym_name" in op.operation.attributes and _symbol(op.operation) == symbol
+    )
+
+
+def _symbol(operation: Any) -> str:
     import mlir.ir as ir
 
-    found: dict[str, np.ndarray] = {}
-    for op in list(module.operation.regions[0].blocks[0]):
-        operation = op.operation
-        if operation.name != "memref.global" or not {"constant", "initial_value"} <= set(operation.attributes):
-            continue
-        type_ = ir.MemRefType(ir.TypeAttr(operation.attributes["type"]).value)
-        data = _contents(operation.attributes["initial_value"], type_)
-        if data is None:
-            continue
-        symbol = f"{_PREFIX}{len(found)}"
-        found[symbol] = data
-        old = ir.StringAttr(operation.attributes["sym_name"]).value
-        ir.SymbolTable.replace_all_symbol_uses(old, symbol, module.operation)
-        ir.SymbolTable.set_symbol_name(operation, symbol)
-        # A declaration is public, has no value, and promises nothing.
-        for name in ("initial_value", "constant", "sym_visibility"):
-            if name in operation.attributes:
-                del operation.attributes[name]
-    return found
+    return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def _rename(module: Any, operation: Any, symbol: str) -> None:
+    import mlir.ir as ir
+
+    ir.SymbolTable.replace_all_symbol_uses(_symbol(operation), symbol, module.operation)
+    ir.SymbolTable.set_symbol_name(operation, symbol)
+
+
+def _declare(module: Any, operation: Any, symbol: str) -> None:
+    """Make a global the declaration of an external `symbol`."""
+    _rename(module, operation, symbol)
+    # A declaration is public, has no value, and promises nothing.
+    for name in ("initial_value", "constant", "sym_visibility"):
+        if name in operation.attributes:
+            del operation.attributes[name]
+
+
+def aligned(size: int) -> np.ndarray:
+    """`size` zero bytes, aligned to a cache line; memory that is not touched costs nothing."""
+    room = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    return room[start : start + size]
 
 
 def _contents(attribute: Any, type_: Any) -> np.ndarray | None:
@@ -59,11 +151,9 @@ def _contents(attribute: Any, type_: Any) -> np.ndarray | None:
     data = _bytes(attribute, element.dtype, count)
     if data is None or len(data) != count * element.size:
         return None
-    room = np.empty(len(data) + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    aligned = room[start : start + len(data)]
-    aligned[:] = np.frombuffer(data, np.uint8)
-    return aligned
+    room = aligned(len(data))
+    room[:] = np.frombuffer(data, np.uint8)
+    return room
 
 
 def _is_odd(element: Element) -> bool:

@@ -53,7 +53,7 @@ class Program:
         self.options = options
         self._careful = cache_result(careful) if careful else None
         self.signature: Signature = build.signature
-        imports = {name: data_address(data) for name, data in build.constants.items()}
+        imports = {name: data_address(data) for name, data in (build.constants | build.panels).items()}
         if pool.ENTRY in build.ir:
             imports |= pool.symbols()
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}

@@ -121,6 +121,7 @@ def signature_of(function: Any) -> Signature:
     """
     import mlir.ir as ir
 
+    from morello_mlir.lifting.writes import may_write
     from morello_mlir.passes.morello_return_to_argument import RESULT
     from morello_mlir.passes.symbols import has_body, symbol_name
     from morello_mlir.passes.types import function_type, is_memref
@@ -134,7 +135,7 @@ def signature_of(function: Any) -> Signature:
     parameters = []
     for position, (each, result, value) in enumerate(zip(type_.inputs, moved, arguments, strict=True)):
         parameter = _parameter(each, f"@{name}: argument {position}")
-        written = is_memref(each) and (value is None or _may_write(value))
+        written = is_memref(each) and (value is None or may_write(value))
         parameters.append(replace(parameter, written=written, result=result))
     numbers = [n for n in range(len(type_.results) + len(moved)) if n not in moved]
     results = [
@@ -189,33 +190,3 @@ def _result(type_: Any, number: int, where: str) -> Result:
     if isinstance(type_, (ir.UnrankedMemRefType, ir.UnrankedTensorType)):
         raise CompileError(f"{where} has type {type_}: a result needs a rank")
     return Result(_element(type_, where), None, True, number)
-
-
-_FIRST_READS = ("memref.copy", "memref.load", "memref.dim", "vector.load", "vector.transfer_read", "affine.load")
-
-
-def _may_write(memory: Any) -> bool:
-    """Whether anything may be written to a memref value, directly or through a view of it. When in doubt, yes."""
-    from morello_mlir.lifting.aliases import VIEWS
-
-    for use in memory.uses:
-        op, index = use.owner.operation, use.operand_number
-        if op.name in VIEWS:
-            if any(_may_write(result) for result in op.results):
-                return True
-        elif op.name.startswith("linalg."):
-            if index >= _first_output(op):
-                return True
-        elif not (op.name in _FIRST_READS and index == 0):
-            return True
-    return False
-
-
-def _first_output(op: Any) -> int:
-    """The number of the first destination operand of a linalg op."""
-    from morello_mlir.lifting.contraction import is_structured, operands_of
-
-    if is_structured(op):
-        return len(operands_of(op)[0])
-    # What has no body (softmax, pack) has one destination, and it is last; packed sizes may follow: when in doubt, all.
-    return len(op.operands) - 1 if op.name == "linalg.softmax" else 0

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from ..actions import action_of, child_specs, key_of
 from ..actions.base import sum_of
-from ..spec import MEMORIES, Spec
+from ..spec import MEMORIES, Layout, Spec, dtype_bytes
 from ..targets import COST_UNITS, Target
-from .schedule import INDENT, LOOPS, Node, children
+from .schedule import INDENT, LOOPS, Node, PackAhead, ToAccum, children
 from .solve import Search
 
 Traffic = dict[tuple[str, str], int]
@@ -68,6 +68,29 @@ def traffic(root: Step) -> Traffic:
     return dict(sorted(out.items(), key=lambda p: (MEMORIES.index(p[0][0]), MEMORIES.index(p[0][1]))))
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A constant operand that a schedule packs ahead: its name, the layout as text, and bytes."""
+
+    operand: str
+    layout: str
+    bytes: int
+
+
+def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
+    """What the schedule `node` of `spec` packs ahead."""
+    found = []
+    # Nothing but to_accum stands above.
+    while isinstance(node, (ToAccum, PackAhead)):
+        if isinstance(node, PackAhead):
+            i = spec.info.operand_index(node.operand)
+            layout = Layout.parse(node.layout, spec.operand_names(i))
+            size = layout.volume(spec.operand_shape(i)) * dtype_bytes(spec.operands[i].dtype)
+            found.append(Packed(node.operand, node.layout, size))
+        node = node.body
+    return found
+
+
 def peak_share(spec: Spec, cycles: float, target: Target) -> float:
     """Predicted share of the multiply-add peak of the vector units of all threads."""
     threads = key_of(spec, target).threads
@@ -86,6 +109,7 @@ def explain(spec: Spec, node: Node, target: Target, *, least: float = 0.5) -> st
         f"{spec}",
         f"target {target.name}: {cycles:,.0f} cycles predicted, {peak_share(spec, cycles, target):.1%} of the FMA peak",
         "traffic: " + ", ".join(f"{a} to {b} {_bytes(n)}" for (a, b), n in traffic(root).items()),
+        *(f"packed ahead: {p.operand}, {_bytes(p.bytes)}" for p in packed_ahead(spec, node)),
         "",
         *_table([*_rows(root, root.total, least, 0)]),
     ]

@@ -113,6 +113,19 @@ class Move(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class PackAhead(Hashed):
+    """A constant operand lies packed in `layout` (its text): that is done once, before the first run."""
+
+    operand: str
+    layout: str
+    body: Node
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return f"pack_ahead {self.operand} as {self.layout}"
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel(Hashed):
     """A leaf: the kernel called `name` of the target."""
 
@@ -134,7 +147,7 @@ class Hole(Hashed):
 
 
 Loop: TypeAlias = Tile | Split | Parallel
-Node: TypeAlias = ToAccum | Loop | Serial | Move | Kernel | Hole
+Node: TypeAlias = ToAccum | Loop | Serial | Move | PackAhead | Kernel | Hole
 #: The steps with an indented body, and perhaps a remainder.
 LOOPS = (Tile, Split, Parallel)
 
@@ -143,7 +156,7 @@ def children(node: Node) -> tuple[Node, ...]:
     """The subtrees of `node`, the remainder last."""
     if isinstance(node, LOOPS):
         return (node.body,) if node.rest is None else (node.body, node.rest)
-    if isinstance(node, (ToAccum, Serial, Move)):
+    if isinstance(node, (ToAccum, Serial, Move, PackAhead)):
         return (node.body,)
     return ()
 
@@ -201,7 +214,7 @@ def to_text(root: Node, *, share: int = 4) -> str:
             if n.rest is not None:
                 out.append(f"{pad}rest:")
                 emit(n.rest, depth + 1)
-        elif isinstance(n, (ToAccum, Serial, Move)):
+        elif isinstance(n, (ToAccum, Serial, Move, PackAhead)):
             emit(n.body, depth)
 
     for n in _shared(root, share) if share else ():
@@ -217,6 +230,7 @@ def to_text(root: Node, *, share: int = 4) -> str:
 _TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})\s*:$")
 _PARALLEL = re.compile(r"parallel\s+tile\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})(?:\s+over\s+([0-9]{1,9}))?\s*:$")
 _MOVE = re.compile(r"move\s+([A-Za-z_]\w*)\s+to\s+(\w+)(?:\s+as\s+(\S.*))?$")
+_AHEAD = re.compile(r"pack_ahead\s+([A-Za-z_]\w*)\s+as\s+(\S.*)$")
 _KERNEL = re.compile(r"kernel\s+([A-Za-z_]\w*)$")
 _USE = re.compile(r"use\s+(#\w+)$")
 _DEFINE = re.compile(r"define\s+(#\w+)\s*:$")
@@ -305,6 +319,10 @@ class _Parser:
             operand, memory, layout = m[1], m[2], m[3]
             wrap.append(lambda body: Move(operand, memory, layout.strip() if layout else None, body))
             return None
+        if m := _AHEAD.match(t):
+            name, panels = m[1], m[2]
+            wrap.append(lambda body: PackAhead(name, panels.strip(), body))
+            return None
         if m := _TILE.match(t):
             return self.loop(line, Tile if m[1] == "tile" else Split, m[2], int(m[3]))
         if m := _PARALLEL.match(t):
@@ -322,7 +340,8 @@ class _Parser:
             return self.grown(Hole(), line)
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
-        raise self.fail(line, "unknown step (have to_accum, tile, split, parallel tile, serial, move, kernel, use, ?)")
+        known = "to_accum, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?"
+        raise self.fail(line, f"unknown step (have {known})")
 
     def loop(self, line: _Line, make: Callable[..., Node], dim: str, size: int) -> Node:
         if size < 1:

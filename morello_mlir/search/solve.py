@@ -216,7 +216,7 @@ class Search:
 
 
 def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:
-    return key.function.endswith("Accum") and dims["b"] == 1 and "VRF" not in key.memories
+    return key.function.endswith("Accum") and dims["b"] == 1 and "VRF" not in key.memories and not key.has_const
 
 
 _searches: dict[tuple[str, Path | None], Search] = {}

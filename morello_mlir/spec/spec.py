@@ -66,6 +66,7 @@ class TensorSpec:
 
     row_stride: the class (see `stride_class`) of the distance in bytes between rows; None where rows follow one another
     (the class is then that of the row length) and in packed layouts. unit: the innermost dim has unit stride.
+    const: an input whose contents are the same whenever the Spec runs, as weights are: it can be packed ahead, once.
     """
 
     dtype: str
@@ -73,6 +74,7 @@ class TensorSpec:
     layout: Layout
     row_stride: int | None = None
     unit: bool = True
+    const: bool = False
 
     def __post_init__(self) -> None:
         dtype_bytes(self.dtype)
@@ -81,14 +83,19 @@ class TensorSpec:
         s = self.row_stride
         if s is not None and (s <= 0 or s & (s - 1) or s > MAX_STRIDE_CLASS):
             raise SpecError(f"row stride class {s} is not a power of two up to {MAX_STRIDE_CLASS}")
+        if self.const and self.memory != "GL":
+            raise SpecError(f"a constant operand is in GL, not {self.memory}")
 
     def text(self, names: Sequence[str] | None = None) -> str:
-        """`(f32, GL, row_major)`, with `s4096` for a row stride class and `gapped` for a non-unit inner stride."""
+        """`(f32, GL, row_major)`, with `s4096` for a row stride class, `gapped` for a non-unit inner stride, and
+        `const`."""
         out = [self.dtype, self.memory, self.layout.text(names)]
         if self.row_stride is not None:
             out.append(f"s{self.row_stride}")
         if not self.unit:
             out.append("gapped")
+        if self.const:
+            out.append("const")
         return f"({', '.join(out)})"
 
     def __str__(self) -> str:
@@ -103,15 +110,17 @@ class TensorSpec:
         pieces = split_top(t[1:-1])
         if len(pieces) < 3:
             raise SpecError(f"tensor spec '{t}': expected (dtype, memory, layout)")
-        stride, unit = None, True
+        stride, unit, const = None, True, False
         for extra in pieces[3:]:
             if extra == "gapped":
                 unit = False
+            elif extra == "const":
+                const = True
             elif re.fullmatch(rf"s{NUMBER}", extra):
                 stride = int(extra[1:])
             else:
                 raise SpecError(f"tensor spec '{t}': cannot read '{extra}'")
-        return TensorSpec(pieces[0], pieces[1], Layout.parse(pieces[2], names), stride, unit)
+        return TensorSpec(pieces[0], pieces[1], Layout.parse(pieces[2], names), stride, unit, const)
 
 
 def split_top(text: str) -> list[str]:
@@ -172,6 +181,8 @@ class Spec:
             raise SpecError(f"{self.function}: {self.threads} threads are not between 1 and {MAX_THREADS}")
         if self.serial and (self.threads > 1 or self.forked):
             raise SpecError(f"{self.function}: a serial goal has one thread")
+        if self.operands[-1].const:
+            raise SpecError(f"{self.function}: {f.operands[-1][0]} is written, so that it cannot be constant")
         if len(dict(self.limits)) != len(self.limits):
             raise SpecError(f"{self.function}: two limits of one memory in {list(self.limits)}")
         for memory, amount in self.limits:
@@ -295,11 +306,13 @@ def matmul_spec(
     lhs: str = "row_major",
     rhs: str = "row_major",
     accumulate: bool = False,
+    const: Sequence[str] = (),
 ) -> Spec:
-    """The Spec of a contiguous `b x (m x k) @ (k x n)` product in GL; `lhs`, `rhs`: row_major or col_major."""
+    """The Spec of a contiguous `b x (m x k) @ (k x n)` product in GL; `lhs`, `rhs`: row_major or col_major; const:
+    operands that are constant."""
     f = FUNCTIONS["MatmulAccum" if accumulate else "Matmul"]
     ops = tuple(
-        TensorSpec(dtype, "GL", Layout.parse(lay, names))
-        for lay, (_, names) in zip((lhs, rhs, "row_major"), f.operands, strict=True)
+        TensorSpec(dtype, "GL", Layout.parse(lay, names), const=name in const)
+        for lay, (name, names) in zip((lhs, rhs, "row_major"), f.operands, strict=True)
     )
     return Spec(f.name, (b, m, k, n), ops)

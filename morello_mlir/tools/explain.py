@@ -7,10 +7,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from ..errors import InputError
-from ..search.explain import explain, steps, traffic
+from ..search.explain import explain, packed_ahead, steps, traffic
 from ..search.schedule import INDENT, has_hole, parse, to_text
 from ..search.solve import search_for
 from ..spec import Spec
@@ -150,6 +151,7 @@ def _record(tuned: Tuned, target: Target) -> dict[str, Any]:
         "source": s.source,
         "search_s": s.seconds,
         "traffic": {f"{a} to {b}": n for (a, b), n in moved.items()},
+        "packed_ahead": [asdict(p) for p in packed_ahead(s.spec, s.schedule)],
         "schedule": to_text(s.schedule),
         "measured_s": winner.seconds if winner else None,
         "model_s": winner.model_seconds if winner else None,

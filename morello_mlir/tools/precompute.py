@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-size", type=int, metavar="N",
                         help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
     parser.add_argument("--layouts", default=ALL_LAYOUTS, metavar="LHS:RHS,...",
-                        help="default: all four of row_major and col_major")  # fmt: skip
+                        help="default: all four of row_major and col_major; const for an operand that is packed ahead, "
+                        "besides the layout in which it comes")  # fmt: skip
     parser.add_argument("--threads", default="", metavar="N,...",
                         help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
                         f"of this process say; {SHIPPED_THREADS} with --ship)")  # fmt: skip
@@ -94,7 +95,7 @@ def _forget_others(path: Path, space: str) -> None:
 
 
 def _families(options: argparse.Namespace) -> list[Any]:
-    from ..memo.families import LAYOUTS, Family
+    from ..memo.families import CONST, LAYOUTS, Family
     from ..memo.precompute import of_dtypes
 
     for name in options.functions.split(","):
@@ -104,8 +105,8 @@ def _families(options: argparse.Namespace) -> list[Any]:
         raise InputError("--max-size and --jobs must be positive")
     pairs = [tuple(pair.split(":")) for pair in options.layouts.split(",")]
     for pair in pairs:
-        if len(pair) != 2 or any(layout not in LAYOUTS for layout in pair):
-            raise InputError(f"--layouts: expected LHS:RHS of {' or '.join(LAYOUTS)}, not '{':'.join(pair)}'")
+        if len(pair) != 2 or any(layout not in (*LAYOUTS, CONST) for layout in pair):
+            raise InputError(f"--layouts: expected LHS:RHS of {', '.join(LAYOUTS)} or {CONST}, not '{':'.join(pair)}'")
     if not options.threads:
         options.threads = SHIPPED_THREADS if options.ship else f"1,{thread_count()}"
     threads = tuple(sorted({thread_count(text) for text in options.threads.split(",")}))

@@ -20,7 +20,20 @@ from morello_mlir.dialect import build_spec_op
 from morello_mlir.errors import ScheduleError
 from morello_mlir.lowering import apply_all
 from morello_mlir.runtime import jit
-from morello_mlir.search.schedule import LOOPS, Hole, Kernel, Move, Node, Parallel, Serial, Split, Tile, ToAccum, parse
+from morello_mlir.search.schedule import (
+    LOOPS,
+    Hole,
+    Kernel,
+    Move,
+    Node,
+    PackAhead,
+    Parallel,
+    Serial,
+    Split,
+    Tile,
+    ToAccum,
+    parse,
+)
 from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, stride_class
 from morello_mlir.targets import Target
 
@@ -85,18 +98,27 @@ class Case:
     accumulate: bool
     schedule: Node
     threads: int = 1
+    const: tuple[int, ...] = ()
 
     @property
     def spec(self) -> Spec:
-        return make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads)
+        return make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads, self.const)
 
     def shape(self, i: int) -> tuple[int, ...]:
         return tuple(self.dims["bmkn".index(d)] for d in OPERAND_DIMS[i])
 
 
-def make_spec(dims: Sequence[int], dtype: str, storages: Sequence[Storage], accumulate: bool, threads: int = 1) -> Spec:
+def make_spec(
+    dims: Sequence[int],
+    dtype: str,
+    storages: Sequence[Storage],
+    accumulate: bool,
+    threads: int = 1,
+    const: Sequence[int] = (),
+) -> Spec:
     shapes = [tuple(dims["bmkn".index(d)] for d in names) for names in OPERAND_DIMS]
-    tensors = tuple(s.tensor_spec(dtype, shape) for s, shape in zip(storages, shapes, strict=True))
+    plain = [s.tensor_spec(dtype, shape) for s, shape in zip(storages, shapes, strict=True)]
+    tensors = tuple(replace(t, const=i in const) for i, t in enumerate(plain))
     function = "MatmulAccum" if accumulate else "Matmul"
     return Spec(function, tuple(dims), tensors, threads == 1, threads=threads).canonical()
 
@@ -239,6 +261,9 @@ def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) ->
     if not spec.info.accumulates:
         ((_, accumulating),) = child_specs(spec, ToAccum(Hole()), target)
         return ToAccum(_random_node(accumulating, target, rng, budget))
+    const = [i for i, t in enumerate(spec.operands) if t.const]
+    if const:
+        return _random_ahead(spec, rng.choice(const), target, rng, budget)
     if not spec.serial:
         return _random_sharing(spec, target, rng, budget)
     options = _options(spec, target)
@@ -256,6 +281,19 @@ def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) ->
     if kernels:
         return rng.choice(kernels)
     raise DeadEnd
+
+
+def _random_ahead(spec: Spec, operand: int, target: Target, rng: random.Random, budget: int) -> Node:
+    """Operand `operand`, a constant, packed ahead in any panels, or not."""
+    if rng.random() < 0.2:
+        tensors = [replace(t, const=t.const and i != operand) for i, t in enumerate(spec.operands)]
+        return _random_node(replace(spec, operands=tuple(tensors)), target, rng, budget)
+    lanes = target.lanes(spec.operands[operand].dtype)
+    width = rng.choice((1, 5, 6, 12, lanes, lanes + 3))
+    layout = f"[b, m/{width}, k, m%{width}]" if operand == 0 else f"[b, n/{width}, k, n%{width}]"
+    name = spec.info.operands[operand][0]
+    ((_, packed),) = child_specs(spec, PackAhead(name, layout, Hole()), target)
+    return PackAhead(name, layout, _random_node(packed, target, rng, budget))
 
 
 def _random_sharing(spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from morello_mlir.actions import child_specs, closure, explore, footprint, key_of, remaining, scale
 from morello_mlir.actions.space import check_tree
 from morello_mlir.errors import ScheduleError, SpecError
-from morello_mlir.search.schedule import Hole, Kernel, Move, Split, Tile, ToAccum, parse
+from morello_mlir.search.schedule import Hole, Kernel, Move, PackAhead, Split, Tile, ToAccum, parse
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS
 
@@ -47,6 +47,33 @@ def test_moves_take_lines():
 def test_a_pack_changes_the_layout():
     ((_, child),) = child_specs(accum(), Move("rhs", "L2", "[b, n/16, k, n%16]", HOLE), AVX2)
     assert str(child.operands[1].layout.text("bkn")) == "[b, n/16, k, n%16]"
+
+
+PANELS = "[b, n/16, k, n%16]"
+
+
+def test_packing_ahead_stands_above_a_batch():
+    spec = matmul_spec(4, 5, 6, b=3, const=("lhs", "rhs"))
+    ((_, packed),) = child_specs(spec, PackAhead("rhs", PANELS, HOLE), AVX2)
+    assert str(packed) == (
+        "Matmul([3, 4, 5, 6], (f32, GL, row_major, const), (f32, GL, [b, n/16, k, n%16]), (f32, GL, row_major), serial)"
+    )
+    ((_, accumulating),) = child_specs(packed, ToAccum(HOLE), AVX2)
+    assert accumulating.operands[0].const
+    ((_, one),) = child_specs(accumulating, Tile("b", 1, HOLE), AVX2)
+    assert one.dims == (1, 4, 5, 6) and not any(t.const for t in one.operands)
+
+
+def test_other_steps_forget_what_is_constant():
+    spec = matmul_spec(64, 64, 64, const=("rhs",), accumulate=True)
+    for node in (
+        Tile("m", 32, HOLE),
+        Split("k", 32, HOLE),
+        Move("rhs", "L2", None, HOLE),
+        Move("lhs", "L2", None, HOLE),
+    ):
+        ((_, child),) = child_specs(spec, node, AVX2)
+        assert not child.operands[1].const
 
 
 L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
@@ -116,6 +143,12 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
             "k=16 reaches across a panel of 8",
         ),
         (matmul_spec(1, 1, 1), Kernel("scalar"), "put to_accum above"),
+        (accum(), PackAhead("rhs", PANELS, HOLE), "pack_ahead rhs as .*: rhs is not constant here"),
+        (accum(rhs="GL, row_major, const"), PackAhead("lhs", PANELS.replace("n", "m"), HOLE), "lhs is not constant"),
+        (accum(rhs="GL, row_major, const"), PackAhead("out", PANELS, HOLE), "unknown dimension 'k'"),
+        (accum(rhs="GL, row_major, const"), PackAhead("rhs", "[b, k/16, n, k%16]", HOLE), "can be packed as"),
+        (accum(rhs=f"GL, {PANELS}, const"), PackAhead("rhs", PANELS, HOLE), "packed already"),
+        (accum(rhs="GL, row_major, const"), PackAhead("bias", PANELS, HOLE), "no operand 'bias'"),
     ],
 )
 def test_illegal_steps_name_the_step_and_the_reason(spec, node, why):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from morello_mlir.errors import InputError, ScheduleError
-from morello_mlir.search.explain import explain, peak_share, steps, traffic
+from morello_mlir.search.explain import Packed, explain, packed_ahead, peak_share, steps, traffic
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Spec, matmul_spec
@@ -182,3 +182,13 @@ def test_measuring_for_another_machine(capfd, monkeypatch):
     monkeypatch.setattr("morello_mlir.targets.missing_features", lambda target, host=None: ["avx2"])
     assert run(TEXT, "--measure") == 2
     assert "nothing can be measured: this machine cannot run code for target 'avx2'" in capfd.readouterr().err
+
+
+def test_what_is_packed_ahead_is_said_with_its_bytes():
+    spec = matmul_spec(4, 32, 40, rhs="col_major", const=("rhs",))
+    node = parse(
+        "to_accum\npack_ahead rhs as [b, n/16, k, n%16]\nmove lhs to L2\nmove rhs to L2\nmove out to L2\n"
+        "tile n by 16:\n  kernel scalar\nrest:\n  kernel scalar"
+    )
+    assert packed_ahead(spec, node) == [Packed("rhs", "[b, n/16, k, n%16]", 48 * 32 * 4)]
+    assert "packed ahead: rhs, 6.14 kB" in explain(spec, node, AVX2)

@@ -33,10 +33,12 @@ def cases(draw: st.DrawFn, target: str) -> Case:
     dtype = draw(st.sampled_from(("f32", "f64")))
     places = (draw(storages(False)), draw(storages(False)), draw(storages(True)))
     accumulate = draw(st.booleans())
+    const = draw(st.sampled_from(((), (), (1,), (0,), (0, 1))))
     seed = draw(st.integers(0, 2**32 - 1))
     threads = draw(st.sampled_from((1, 1, 1, 2, 3, 4, 6)))
-    spec = make_spec(dims, dtype, places, accumulate, threads)
-    return Case(dims, dtype, places, accumulate, random_schedule(spec, TARGETS[target], random.Random(seed)), threads)
+    spec = make_spec(dims, dtype, places, accumulate, threads, const)
+    schedule = random_schedule(spec, TARGETS[target], random.Random(seed))
+    return Case(dims, dtype, places, accumulate, schedule, threads, const)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

@@ -44,6 +44,25 @@ def test_answers_are_the_same_with_and_without(tmp_path, m, k, n, lhs, b):
     assert found.source == "memo"
 
 
+@pytest.mark.parametrize("const", [("rhs",), ("lhs", "rhs")])
+def test_constant_operands(tmp_path, const):
+    """What to pack ahead follows from the answers for the layouts."""
+    spec = matmul_spec(5, 12, 16, b=2, const=const)
+    plain = Search(SMALL).solve(spec)
+    assert "pack_ahead" in to_text(plain.schedule)
+    found = [search_with(tmp_path / "memo").solve(spec) for _ in range(2)]
+    assert [f.source for f in found] == ["search", "memo"]
+    assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+
+
+def test_threads_that_may_share_a_batch(tmp_path):
+    spec = replace(matmul_spec(8, 12, 16, b=4), serial=False, threads=2)
+    plain = Search(SMALL).solve(spec)
+    found = [search_with(tmp_path / "memo").solve(spec) for _ in range(2)]
+    assert [f.source for f in found] == ["search", "memo"]
+    assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+
+
 def test_sources_in_order(tmp_path):
     user, shipped, spec = tmp_path / "user", tmp_path / "shipped", matmul_spec(8, 12, 16)
     assert search_with(shipped).solve(spec).source == "search"
@@ -118,6 +137,20 @@ def test_a_reached_policy_answers_its_goals(tmp_path):
         for goal in (spec, replace(spec, serial=False, threads=2)):
             found = search_with(None, tmp_path / "memo").solve(goal)
             assert found.source == "shipped" and found.schedule == Search(SMALL).solve(goal).schedule
+
+
+def test_a_reached_policy_answers_goals_with_weights(tmp_path):
+    """With the panels that a weight may be packed in, besides the layout in which it comes."""
+    reach, store = Reach(SMALL), Store(tmp_path / "memo")
+    for task in Family(max_size=4, layouts=(("row_major", "col_major"), ("row_major", "const"))).tasks(SMALL):
+        shared = SharedTables(1 << 20)
+        for root in task:
+            reach.add(root, shared)
+    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    for sizes in ((4, 4, 4), (3, 2, 4), (1, 4, 2)):
+        spec = matmul_spec(*sizes, rhs="col_major", const=("rhs",))
+        found = search_with(None, tmp_path / "memo").solve(spec)
+        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
 
 
 def test_another_cost_model_is_another_space(tmp_path):

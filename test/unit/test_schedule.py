@@ -11,6 +11,7 @@ from morello_mlir.search.schedule import (
     Hole,
     Kernel,
     Move,
+    PackAhead,
     Split,
     Tile,
     ToAccum,
@@ -28,6 +29,7 @@ def _steps(inner):
     layouts = st.sampled_from((None, "[b, n/16, k, n%16]", "row_major"))
     return st.one_of(
         st.builds(ToAccum, inner),
+        st.builds(PackAhead, st.sampled_from(("lhs", "rhs")), st.just("[b, n/16, k, n%16]"), inner),
         st.builds(Tile, st.sampled_from("mn"), st.integers(1, 99), inner, st.one_of(st.none(), inner)),
         st.builds(Split, st.just("k"), st.integers(1, 99), inner, st.one_of(st.none(), inner)),
         st.builds(Move, st.sampled_from(("lhs", "rhs", "out")), st.sampled_from(("L1", "L2", "VRF")), layouts, inner),

@@ -17,7 +17,7 @@ from morello_mlir.search import passes_numba, passes_numpy
 from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables
-from morello_mlir.spec import matmul_spec
+from morello_mlir.spec import Layout, matmul_spec
 from morello_mlir.targets import INFINITE, TARGETS
 
 AVX2 = TARGETS["avx2"]
@@ -36,6 +36,10 @@ def brute_force(spec, target):
         costs = [INFINITE]
         for action in explore(key, dims, target):
             node = action.node([Hole(), Hole()])
+            if isinstance(node, Hole):
+                plain = tuple(replace(t, const=False) for t in goal.operands)
+                costs.append(best(replace(goal, operands=plain)))
+                continue
             if isinstance(node, LOOPS) and dims[node.dim] % node.size == 0:
                 node = replace(node, rest=None)
             try:
@@ -70,6 +74,8 @@ def slowest(action, key, dims, smaller, below):
         matmul_spec(3, 2, 8, lhs="col_major", accumulate=True),
         matmul_spec(2, 2, 4, b=3),
         matmul_spec(2, 3, 5, dtype="f64"),
+        matmul_spec(3, 4, 9, const=("rhs",)),
+        matmul_spec(2, 2, 8, b=2, rhs="col_major", const=("lhs", "rhs")),
         matmul_spec(2, 16, 4).with_limits({"L1": 4, "L2": 12}),
         matmul_spec(4, 2, 8).with_limits({"VRF": 4}),
         parallel(2, matmul_spec(5, 2, 6)),
@@ -100,6 +106,29 @@ def test_tiny_goals_stay_serial():
     one = Search(AVX2).solve(matmul_spec(16, 16, 16))
     many = Search(AVX2).solve(parallel(8, matmul_spec(16, 16, 16)))
     assert to_text(many.schedule).splitlines()[:2] == ["to_accum", "serial"] and many.cost == one.cost
+
+
+def test_packing_ahead_is_chosen_where_it_pays():
+    search = Search(AVX2)
+    # The whole operand is used once for every 4 rows: what the panels cost in a call is most of it.
+    spec = matmul_spec(4, 96, 96, rhs="col_major", const=("rhs",))
+    ahead, plain = search.solve(spec), search.solve(matmul_spec(4, 96, 96, rhs="col_major"))
+    assert to_text(ahead.schedule).splitlines()[1].startswith("pack_ahead rhs as ")
+    assert ahead.cost < plain.cost
+    packed = matmul_spec(4, 96, 96).operands[1]
+    ways = [plain.cost]
+    for width in (16, 24):
+        tensor = replace(packed, layout=Layout.packed(3, 2, width))
+        lhs, _, out = spec.operands
+        ways.append(2000 + search.solve(replace(spec, operands=(lhs, tensor, out))).cost)
+    assert ahead.cost == min(ways)
+
+
+def test_what_gains_nothing_is_left_where_it_is():
+    search = Search(AVX2)
+    spec = matmul_spec(1, 768, 8, rhs="col_major")
+    const = replace(spec, operands=tuple(replace(t, const=i == 1) for i, t in enumerate(spec.operands)))
+    assert search.solve(const).schedule == search.solve(spec).schedule
 
 
 SIZES = st.integers(1, 70)

@@ -84,7 +84,8 @@ def specs(draw):
         lay = draw(st.one_of(st.permutations(range(3)).map(Layout.permutation), packed))
         stride = draw(st.sampled_from((None, 4, 2048, 1 << 17))) if not lay.is_packed else None
         memory = draw(st.sampled_from(("GL", "L2", "L1", "VRF")))
-        ops.append(TensorSpec(draw(st.sampled_from(("f32", "f64"))), memory, lay, stride, draw(st.booleans())))
+        const = memory == "GL" and len(ops) < 2 and draw(st.booleans())
+        ops.append(TensorSpec(draw(st.sampled_from(("f32", "f64"))), memory, lay, stride, draw(st.booleans()), const))
         assert len(names) == 3
     dims = draw(st.tuples(*[st.integers(0, 4096)] * 4))
     limits = draw(st.dictionaries(st.sampled_from(("VRF", "L1", "L2")), st.integers(0, 999)))
@@ -132,6 +133,14 @@ def test_spec_text_round_trip(spec):
             "limit",
         ),
         ("Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major, serial)", "unbalanced"),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, L2, row_major, const), (f32, GL, row_major), serial)",
+            "a constant operand is in GL, not L2",
+        ),
+        (
+            "Matmul([1, 2, 3, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major, const), serial)",
+            "out is written, so that it cannot be constant",
+        ),
     ],
 )
 def test_bad_specs_are_refused(text, why):

@@ -570,3 +570,36 @@ func.func @strides_packed(%a: memref<4x8xf32>, %b: memref<2x8x8xf32, strided<[8,
   } : (memref<4x8xf32>, memref<2x8x8xf32, strided<[8, 16, 1]>>, memref<4x16xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @constants_kind(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'constants': expected a dictionary, not "w"}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>, constants = "w",
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @constants_value(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'constants.rhs': expected a string, not 1 : i64}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>, constants = {rhs = 1 : i64},
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @constants_of_others(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>) {
+  // expected-error @+1 {{attribute 'constants': 'lhs' is no constant operand}}
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 4, 8, 16>, constants = {lhs = "w"},
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"], serial
+  } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
+  return
+}

@@ -1,0 +1,97 @@
+"""Constant operands: memory whose contents are the same whenever a lifted op runs, so that it can be packed ahead.
+
+That is a part of a constant global, or of a function's argument that the caller says is constant: he promises that what
+the first call finds there is what every call finds. Views of either count while they start at an offset that is known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from mlir import ir
+
+from morello_mlir.errors import SpecError
+from morello_mlir.spec import dtype_bytes
+
+from .aliases import VIEWS
+from .outcome import Lifted, NotLifted
+from .views import view_of
+from .writes import may_write
+
+#: On an argument of a function: its contents do not change after the first call.
+CONSTANT = "morello.constant"
+
+#: Views that keep the base pointer, which the offset in a type counts from.
+_KEEPING = VIEWS - {"memref.view", "memref.reshape", "memref.memory_space_cast"}
+
+
+def with_constants(lifted: Lifted, limit: int) -> Lifted:
+    """`lifted`, a contraction on memrefs, with its constant inputs of at most `limit` bytes marked as such.
+
+    Raises SpecError where an argument that is said to be constant is written to.
+    """
+    plan, found = lifted.plan, {}
+    tensors = list(plan.spec.operands)
+    for i, (operand, tensor) in enumerate(zip(plan.operands[:2], tensors[:2], strict=True)):
+        moves = any(loop.strides[i] for loop in plan.outer)
+        size = math.prod(n for n, s in zip(operand.sizes, operand.strides, strict=True) if s or n == 1)
+        if moves or size * dtype_bytes(tensor.dtype) > limit:
+            continue
+        name = contents_of(lifted.values[operand.source])
+        if name is not None:
+            found[plan.spec.info.operands[i][0]] = name
+            tensors[i] = replace(tensor, const=True)
+    if not found:
+        return lifted
+    spec = replace(plan.spec, operands=tuple(tensors))
+    return replace(lifted, plan=replace(plan, spec=spec), constants=tuple(found.items()))
+
+
+def contents_of(value: Any) -> str | None:
+    """A name for what is in a memref value at all times: equal names (and types), equal contents. None where the
+    contents may change."""
+    try:
+        offset = view_of(value.type, "").offset
+    except NotLifted:
+        return None
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _KEEPING:
+        value = value.owner.operation.operands[0]
+    origin = _argument(value) if isinstance(value.owner, ir.Block) else _global(value.owner.operation)
+    return None if origin is None or offset is None else f"{origin}+{offset}"
+
+
+def _global(op: Any) -> str | None:
+    """The symbol of the constant global that `op` takes the address of."""
+    if op.name != "memref.get_global":
+        return None
+    name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+    for other in _module_of(op).regions[0].blocks[0].operations:
+        if other.operation.name == "memref.global" and _symbol(other) == name:
+            return f"@{name}" if "constant" in other.operation.attributes else None
+    return None
+
+
+def _argument(value: Any) -> str | None:
+    """The name of an argument that its function says is constant."""
+    block = value.owner
+    function = block.owner.operation
+    if function.name != "func.func" or block != function.regions[0].blocks[0] or "arg_attrs" not in function.attributes:
+        return None
+    number = ir.BlockArgument(value).arg_number
+    if CONSTANT not in ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[number]):
+        return None
+    if may_write(value):
+        raise SpecError(f"argument {number} of @{_symbol(function)} is '{CONSTANT}' and may be written to")
+    return f"@{_symbol(function)}.{number}"
+
+
+def _symbol(op: Any) -> str:
+    return str(ir.StringAttr(op.attributes["sym_name"]).value)
+
+
+def _module_of(op: Any) -> Any:
+    while op.name != "builtin.module":
+        op = op.parent.operation
+    return op
