@@ -75,15 +75,18 @@ class TableKey:
 
     def canonical(self, target: Target) -> TableKey:
         """The key whose table holds the same numbers: row strides are told apart only where a cost or an occupancy does
-        (below a vector: unaligned; up to a line: aligned), and what GL is only while an operand is there."""
+        (below a vector: unaligned; up to a line: aligned; in L1 the kernels' vectors of rhs alone), and what GL is only
+        while an operand is there."""
 
-        def plain(o: OperandState) -> OperandState:
-            if o.stride is None or o.stride > LINE:
+        def plain(i: int, o: OperandState) -> OperandState:
+            if o.memory in ("L1", "VRF") and i != 1:
+                return replace(o, stride=None)
+            if o.stride is None or (o.stride > LINE and o.memory != "L1"):
                 return o
             return replace(o, stride=LINE if o.stride >= target.vector_bytes else 1)
 
         far = self.far and "GL" in self.memories
-        return replace(self, operands=tuple(plain(o) for o in self.operands), far=far)
+        return replace(self, operands=tuple(plain(i, o) for i, o in enumerate(self.operands)), far=far)
 
     def limit_axis(self) -> str | None:
         """The cache whose limit can still matter: some operand is in it and another may still come. At most one, since

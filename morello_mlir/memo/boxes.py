@@ -71,8 +71,7 @@ class Boxes:
         cached = self.__dict__.get("_grid")
         if cached is None:
             cached = np.full(self.shape, NOTHING, np.int32)
-            for i, (lo, hi) in enumerate(zip(self.lo.tolist(), self.hi.tolist(), strict=True)):
-                cached[tuple(slice(a, b + 1) for a, b in zip(lo, hi, strict=True))] = i
+            merge_kernel().paint(cached, self.lo, self.hi)
             self.__dict__["_grid"] = cached
         return cached
 

@@ -147,14 +147,14 @@ def spec_at(key: TableKey, point: Point, target: Target) -> Spec:
     return spec_of(key, dims, limits)
 
 
-def specs_at_a_point(key: TableKey, target: Target) -> int:
+def specs_at_a_point(key: TableKey, target: Target, largest_class: int = MAX_STRIDE_CLASS) -> int:
     """How many canonical Specs (limits in whole steps) one point of the table of `key` answers: every limit vector that
     leads there, the row stride classes that no cost tells apart, GL as DRAM or not where no operand is there, and the
-    function with and without accumulation (to_accum is free and the only first step)."""
+    function with and without accumulation (to_accum is free and the only first step). largest_class: of row strides."""
     count = 2 * free_limits(key, target) * (1 if "GL" in key.memories else 2)
     for i, state in enumerate(key.operands):
-        if state.stride is not None:
-            classes = (1 << x for x in range(MAX_STRIDE_CLASS.bit_length()))
+        if not state.layout.is_packed:
+            classes = (1 << x for x in range(largest_class.bit_length()))
             count *= sum(
                 memo_key(key.with_operand(i, replace(state, stride=c)), target) == key
                 for c in classes

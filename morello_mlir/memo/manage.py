@@ -20,7 +20,7 @@ from .memo import Memo
 from .precompute import joined_with
 from .record import PLAIN_BYTES, DamagedRecord, Record, decode
 from .store import Row, Store
-from .variants import Classes, packed, pattern_of, tables_of
+from .variants import Classes, packed, packed_states, pattern_of, tables_of
 from .version import space_of
 from .winners import Winners, merge_winners
 
@@ -251,28 +251,37 @@ def pack(store: Store) -> tuple[int, int]:
     """Compresses every record again: tables that differ in row stride classes together, the others with all orders of
     the axes. Returns the boxes before and after."""
     before = after = 0
-    groups: dict[tuple[str, str, str], dict[Classes, Record]] = {}
+    groups: dict[tuple[str, str, str, bool], dict[Classes, list[Record]]] = {}
     for row in list(store.rows()):
         record = _sound(store, row)
         if record is None:
             continue
         before += row.boxes
         for table in tables_of(record):
-            pattern = pattern_of(parse_key(table.key)) if table.shape.startswith("scale") else None
+            pattern = None if table.is_off_scale else pattern_of(parse_key(table.key))
             if pattern is None:
                 after += _packed_alone(store, row, table)
-                continue
-            members = groups.setdefault((row.space, row.target, pattern[0]), {})
-            known = members.get(pattern[1])
-            if known is None or known.boxes.shape < table.boxes.shape:
-                members[pattern[1]] = table
-    for (space, target, name), members in groups.items():
-        whole = packed(name, members)
+            else:
+                members = groups.setdefault((row.space, row.target, pattern[0], table.complete), {})
+                members.setdefault(pattern[1], []).append(table)
+    for (space, target, name, complete), found in groups.items():
+        largest: dict[Classes, Record] = {}
+        if complete:
+            largest = {c: max(tables, key=lambda t: t.boxes.shape) for c, tables in found.items()}
+            whole = packed(name, largest)
+        else:
+            whole = packed_states(name, found)
         store.put(space, target, [whole])
-        for table in members.values():
-            store.delete(space, table.key, table.shape)
+        for classes, tables in found.items():
+            for table in tables:
+                if not complete or _within(table, largest[classes]):
+                    store.delete(space, table.key, table.shape)
         after += len(whole.boxes)
     return before, after
+
+
+def _within(table: Record, other: Record) -> bool:
+    return all(a <= b for a, b in zip(table.boxes.shape, other.boxes.shape, strict=True))
 
 
 def _sound(store: Store, row: Row) -> Record | None:

@@ -15,12 +15,13 @@ from ..actions.space import holds
 from ..errors import MorelloError
 from ..search.schedule import Node
 from ..search.tables import Tables
+from ..search.tilelists import Known
 from ..targets import INFINITE, MAX_COST, Target
 from . import locate
 from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
 from .store import Store, log
-from .table import QUICK, block_of, records_of
+from .table import QUICK, block_of, finish, records_of
 from .variants import pattern_of, table_at
 from .version import space_of
 
@@ -38,6 +39,7 @@ class Layer:
         self.target = target
         self.space = space_of(target)
         self._records: dict[TableKey, list[Record]] = {}
+        self._packs: dict[str, list[Record]] = {}
         self._actions: dict[tuple[TableKey, str], Action] = {}
 
     def records(self, key: TableKey) -> list[Record]:
@@ -47,7 +49,9 @@ class Layer:
             found = self.store.get(self.space, key_text(key))
             together = pattern_of(key)
             if together is not None:
-                packs = self.store.get(self.space, together[0])
+                packs = self._packs.get(together[0])
+                if packs is None:
+                    packs = self._packs[together[0]] = self.store.get(self.space, together[0])
                 found += [one for p in packs if (one := table_at(p, together[1])) is not None]
             self._records[key] = found
         return found
@@ -91,8 +95,8 @@ def _cells(record: Record, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cells = points.astype(np.int64).copy()
     inside = (points[:, 3] >= 0) & (points[:, 3] < record.limits)
     for i, axis in enumerate(record.sizes):
-        sizes = np.array(axis)
-        at = np.searchsorted(sizes, points[:, i]).clip(0, len(sizes) - 1)
+        sizes, order = np.array(axis), np.argsort(axis)
+        at = order[np.searchsorted(sizes, points[:, i], sorter=order).clip(0, len(sizes) - 1)]
         inside &= sizes[at] == points[:, i]
         cells[:, i] = at
     return cells, inside
@@ -135,6 +139,14 @@ class Memo:
         name = memo_key(key, self.target)
         try:
             return block_of(tables, key, self.user.records(name))
+        except MorelloError:
+            return None
+
+    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
+        name = memo_key(key, self.target)
+        try:
+            known = (finish(tables, key, block, layer.records(name)) for layer in self.layers)
+            return next((k for k in known if k is not None), None)
         except MorelloError:
             return None
 

@@ -1,4 +1,4 @@
-"""The kernel of box merging, compiled. Same contract as merge_numpy, which tests compare it with."""
+"""The kernels of boxes, compiled. Same contract as merge_numpy, which tests compare it with."""
 
 from __future__ import annotations
 
@@ -32,6 +32,36 @@ def _merge(start, extent, value, stride, size, axis, last):  # type: ignore[no-u
             out += 1
         last[start[p] + (extent[p, axis] - 1) * stride] = p
     return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _paint(grid, start, extent, stride):  # type: ignore[no-untyped-def]
+    count, dims = extent.shape
+    at = np.zeros(dims, np.int64)
+    for i in range(count):
+        at[:] = 0
+        cell = start[i]
+        while True:
+            for x in range(extent[i, dims - 1]):
+                grid[cell + x] = i
+            # The next row of the box, as an odometer counts.
+            d = dims - 2
+            while d >= 0:
+                at[d] += 1
+                cell += stride[d]
+                if at[d] < extent[i, d]:
+                    break
+                cell -= at[d] * stride[d]
+                at[d] = 0
+                d -= 1
+            if d < 0:
+                break
+
+
+def paint(grid: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
+    """See merge_numpy.paint."""
+    stride = np.array(grid.strides, np.int64) // grid.itemsize
+    _paint(grid.reshape(-1), lo @ stride, hi.astype(np.int64) - lo + 1, stride)
 
 
 def merge_axis(

@@ -18,6 +18,8 @@ from ..targets import INFINITE, Target
 
 #: No implementation, or (in a policy that is not complete) not known.
 NONE = -1
+#: A cell that a policy says nothing of.
+UNKNOWN = -2
 
 
 @lru_cache(maxsize=1)
@@ -75,24 +77,34 @@ def price(
     """The costs that a policy stands for, `[m, k, n, limit]`: the inverse of `choose`."""
     impl = impl or kernels_of_policies()
     block = np.full(choice.shape, INFINITE)
-    axis_of, index_of = np.full((2, len(actions)), -1, np.int64)
+    for code, action in enumerate(actions):
+        here = choice == code
+        if isinstance(action, TileAction) or not here.any():
+            continue
+        if isinstance(action, MoveAction):
+            block[here] = _moved(tables, key, action)[here]
+        elif isinstance(action, (ParallelTile, SerialAction)):
+            block[here] = tables.parallel_costs(key, action)[here]
+        else:
+            block[here] = np.broadcast_to(tables.kernel_costs(key, action), block.shape)[here]
+    price_tiles(tables, block, choice, actions, impl)
+    return block
+
+
+def price_tiles(
+    tables: Tables, block: np.ndarray, choice: np.ndarray, actions: list[Action], impl: ModuleType | None = None
+) -> int:
+    """Lowers the costs in `block` of the cells whose choice is a tile to what it costs; those of the others are there.
+    Returns how often the policy cannot be right; cells that are UNKNOWN to it do not count."""
+    # One more for a policy without actions.
+    axis_of, index_of = np.full((2, len(actions) + 1), -1, np.int64)
     for code, action in enumerate(actions):
         if isinstance(action, TileAction):
             axis_of[code] = AXES.index(action.dim)
             index_of[code] = tables.number[action.dim].get(action.size, -1)
-            continue
-        here = choice == code
-        if isinstance(action, MoveAction):
-            if here.any():
-                block[here] = _moved(tables, key, action)[here]
-        elif isinstance(action, (ParallelTile, SerialAction)):
-            if here.any():
-                block[here] = tables.parallel_costs(key, action)[here]
-        else:
-            block[here] = np.broadcast_to(tables.kernel_costs(key, action), block.shape)[here]
-    if (axis_of >= 0).any():
-        impl.price_tiles(block, choice, axis_of, index_of, *_size_arrays(tables))
-    return block
+    impl = impl or kernels_of_policies()
+    wrong: int = impl.price_tiles(block, choice, axis_of, index_of, *_size_arrays(tables))
+    return wrong
 
 
 def _moved(tables: Tables, key: TableKey, action: Action) -> np.ndarray:

@@ -69,22 +69,29 @@ def _choose_tiles(choice, block, sm, im, cm, rm, sk, ik, ck, rk, sn, in_, cn, rn
 def _price_tiles(block, choice, axis_of, index_of, sizes, number):  # type: ignore[no-untyped-def]
     rows, depth, cols, limits = block.shape
     at = np.zeros(3, np.int64)
+    wrong = 0
     for a in range(rows):
         for b in range(depth):
             for c in range(cols):
                 for x in range(limits):
                     code = choice[a, b, c, x]
-                    if code < 0 or axis_of[code] < 0:
-                        continue
-                    axis = axis_of[code]
-                    at[0], at[1], at[2] = a, b, c
-                    size, tile = sizes[axis, at[axis]], sizes[axis, index_of[code]]
-                    at[axis] = index_of[code]
-                    value = block[at[0], at[1], at[2], x] * (size // tile)
-                    if size % tile:
-                        at[axis] = number[axis, size % tile]
-                        value += block[at[0], at[1], at[2], x]
-                    block[a, b, c, x] = value
+                    if code >= 0 and axis_of[code] >= 0:
+                        axis = axis_of[code]
+                        at[0], at[1], at[2] = a, b, c
+                        size, tile = sizes[axis, at[axis]], sizes[axis, index_of[code]]
+                        if index_of[code] >= 0 and tile < size:
+                            at[axis] = index_of[code]
+                            value = block[at[0], at[1], at[2], x] * (size // tile)
+                            if size % tile:
+                                at[axis] = number[axis, size % tile]
+                                value += block[at[0], at[1], at[2], x]
+                            if value < block[a, b, c, x]:
+                                block[a, b, c, x] = value
+                        else:
+                            wrong += 1
+                    if code >= -1:
+                        wrong += (code >= 0) != (block[a, b, c, x] < np.inf)
+    return wrong
 
 
 def choose_move(choice: np.ndarray, block: np.ndarray, reads: Reads, code: int) -> None:
@@ -106,6 +113,6 @@ def price_tiles(
     index_of: np.ndarray,
     sizes: np.ndarray,
     number: np.ndarray,
-) -> None:
+) -> int:
     """See policy_numpy.price_tiles."""
-    _price_tiles(block, choice, axis_of, index_of, sizes, number)
+    return _price_tiles(block, choice, axis_of, index_of, sizes, number)

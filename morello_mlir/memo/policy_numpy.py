@@ -46,20 +46,29 @@ def price_tiles(
     index_of: np.ndarray,
     sizes: np.ndarray,
     number: np.ndarray,
-) -> None:
-    """The costs of cells that are tiled, from those of smaller sizes, in one ascending sweep.
+) -> int:
+    """The costs of cells that are tiled, from those of smaller sizes, in one ascending sweep, where they are lower.
 
     axis_of, index_of: the axis of an action (-1: not a tile) and the number of its size; sizes[axis, number] and back.
+    Returns how often the policy cannot be right: tiles that are no smaller than their cell, cells with a choice and no
+    cost, and cells without an implementation (-1) that have one. Choices below -1 are not looked at.
     """
+    wrong = 0
     for at in np.ndindex(*block.shape[:3]):
         for x, code in enumerate(choice[at]):
             if code >= 0 and axis_of[code] >= 0:
                 axis = axis_of[code]
                 index = list(at)
                 size, tile = sizes[axis, at[axis]], sizes[axis, index_of[code]]
-                index[axis] = index_of[code]
-                value = block[(*index, x)] * (size // tile)
-                if size % tile:
-                    index[axis] = number[axis, size % tile]
-                    value += block[(*index, x)]
-                block[(*at, x)] = value
+                if index_of[code] >= 0 and tile < size:
+                    index[axis] = index_of[code]
+                    value = block[(*index, x)] * (size // tile)
+                    if size % tile:
+                        index[axis] = number[axis, size % tile]
+                        value += block[(*index, x)]
+                    block[(*at, x)] = min(block[(*at, x)], value)
+                else:
+                    wrong += 1
+            if code >= -1:
+                wrong += bool((code >= 0) != (block[(*at, x)] < np.inf))
+    return wrong

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InputError
-from ..search.tables import Tables
+from ..search.tables import AXES, Tables
 from ..targets import Target
 from .coordinates import key_text, memo_key, parse_key
 from .families import Family, Root
@@ -35,12 +35,17 @@ PROCESS_BYTES = 700 << 20
 
 @dataclass(frozen=True)
 class Task:
-    """Roots to be solved by one worker. tables: keep whole tables, not only what the optima of the goals reach."""
+    """Roots to be solved by one worker.
+
+    tables: keep whole tables, of all sizes up to `largest` whatever the row strides, so that they serve strided arrays
+    and goals off the scale too; not only what the optima of the goals reach.
+    """
 
     target: Target
     roots: tuple[Root, ...]
     tables: bool
     shared_bytes: int
+    largest: int = 0
 
     @property
     def goals(self) -> int:
@@ -61,7 +66,7 @@ def tasks_of(families: Iterable[Family], target: Target, store: Store, tables: b
         for roots in family.tasks(target):
             todo = tuple(r for r in roots if not _is_answered(layer, r, tables))
             if todo:
-                out.append(Task(target, todo, tables, shared_bytes))
+                out.append(Task(target, todo, tables, shared_bytes, family.sizes()[-1]))
     return sorted(out, key=lambda t: -t.goals)
 
 
@@ -96,10 +101,10 @@ def _whole_tables(task: Task, target: Target, shared: SharedTables) -> Iterator[
     """Every table of every root, each once, those that others need first."""
     done: set[str] = set()
     for root in task.roots:
-        tables = Tables(root.largest, target.limits, target, source=shared)
+        tables = Tables(dict.fromkeys(AXES, task.largest), target.limits, target, source=shared)
         tables.table(root.key)
         for key in list(tables.tables):
-            name = key_text(memo_key(key, target)) + str(tables.shape(key))
+            name = key_text(memo_key(key, target))
             if "VRF" not in key.memories and name not in done:
                 done.add(name)
                 for record in records_of(tables, key):

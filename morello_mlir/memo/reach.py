@@ -15,6 +15,7 @@ import numpy as np
 
 from ..actions import Action, TableKey, remaining
 from ..search.tables import AXES, Tables
+from ..search.tilelists import Known
 from ..targets import Target
 from . import policy
 from .coordinates import memo_key
@@ -48,6 +49,10 @@ class SharedTables:
         self._blocks.move_to_end(key)
         m, k, n = (len(tables.sizes[d]) for d in AXES)
         return np.ascontiguousarray(block[:m, :k, :n])
+
+    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
+        """Nothing: a block serves as a whole or not at all."""
+        return None
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         key = memo_key(key, tables.target)

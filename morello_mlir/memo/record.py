@@ -43,7 +43,7 @@ class Record:
     complete: a cell without a box has no implementation (else it is not known); where a size is off the scale, cells
     with sizes on the scale alone are left to the record of the scale. specs: how many Specs the boxes answer.
     variants, extents: where the record packs several tables, the row stride classes of three leading axes (of m, k and
-    n), and for every combination how many of the sizes its table has (see `variants`).
+    n), and, if complete, for every combination how many of the sizes its table has (see `variants`).
     """
 
     key: str
@@ -65,7 +65,7 @@ class Record:
     def shape(self) -> str:
         """What tells the records of one key apart."""
         if self.variants:
-            return "packed"
+            return "packed" if self.complete else "packed reached"
         if not self.complete:
             return "reached"
         return ("off " if self.is_off_scale else "scale ") + "x".join(str(axis[-1]) for axis in self.sizes)
@@ -168,6 +168,17 @@ def _read(key: str, data: bytes) -> Record:
 
 def action_from(label: str, key: TableKey) -> Action:
     """The action that a record calls `label`. Raises ScheduleError, SpecError."""
+    name = label, key.function
+    if name not in _actions:
+        _actions[name] = _parsed(label, key)
+    return _actions[name]
+
+
+#: Actions by label and function, which is all that they depend on.
+_actions: dict[tuple[str, str], Action] = {}
+
+
+def _parsed(label: str, key: TableKey) -> Action:
     loop = label.startswith(("tile ", "split ", "parallel tile "))
     text = label if label.startswith("kernel ") else f"{label}:\n    ?" if loop else f"{label}\n?"
     return action_of(parse(text), spec_of(key, {"b": 1, "m": 1, "k": 1, "n": 1}, {}))

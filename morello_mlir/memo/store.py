@@ -19,7 +19,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from .record import DamagedRecord, Record, decode, encode
-from .version import FORMAT
+from .version import FORMAT, READABLE
 
 log = logging.getLogger("morello_mlir.memo")
 
@@ -384,6 +384,8 @@ def _connect_writable(path: Path) -> sqlite3.Connection:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
+        elif connection.execute("PRAGMA user_version").fetchone() != (FORMAT,):
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
         # With a write-ahead log this loses nothing to a killed process; a power cut may cost the last transactions.
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
@@ -393,10 +395,10 @@ def _connect_writable(path: Path) -> sqlite3.Connection:
 
 
 def _check_format(connection: sqlite3.Connection) -> bool:
-    """True for a memo of our format, False for an empty file. Raises ForeignFile for anything else."""
+    """True for a memo that we can read, False for an empty file. Raises ForeignFile for anything else."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if owner == APPLICATION_ID and version == FORMAT:
+    if owner == APPLICATION_ID and version in READABLE:
         return True
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables == 0:
@@ -435,6 +437,8 @@ def vacuum(path: Path, *, alone: bool = False) -> None:
         if alone:
             connection.execute("DELETE FROM runs")
             connection.execute("PRAGMA journal_mode = DELETE")
+            # Records are small: their last pages would be half empty.
+            connection.execute("PRAGMA page_size = 1024")
         connection.execute("VACUUM")
     finally:
         connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 from ..actions import Action, TableKey
 from ..actions.space import holds
 from ..search.tables import AXES, Tables
+from ..search.tilelists import Known
 from ..spec import dtype_bytes
+from ..spec.spec import MAX_STRIDE_CLASS
 from ..targets import Target
 from . import policy
 from .boxes import NOTHING, compress, volume_of
@@ -56,9 +59,12 @@ def records_of(
     return [record(inner, choice[at], None if block is None else block[at]), record(sizes, rest, block)]
 
 
-def count_specs(key: TableKey, sizes: Sizes, known: np.ndarray, target: Target) -> int:
-    """How many Specs the cells `known[m, k, n, limit]` answer."""
-    return int((known.sum(axis=3) * is_possible(key, sizes, target)).sum()) * specs_at_a_point(key, target)
+def count_specs(
+    key: TableKey, sizes: Sizes, known: np.ndarray, target: Target, largest_class: int = MAX_STRIDE_CLASS
+) -> int:
+    """How many Specs the cells `known[m, k, n, limit]` answer. largest_class: of their row strides."""
+    cells = int((known.sum(axis=3) * is_possible(key, sizes, target)).sum())
+    return cells * specs_at_a_point(key, target, largest_class)
 
 
 def is_possible(key: TableKey, sizes: Sizes, target: Target) -> np.ndarray:
@@ -89,6 +95,30 @@ def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.nda
         return None
     block = policy.price(tables, key, choice, actions)
     return block if (np.isfinite(block) == (choice >= 0)).all() else None
+
+
+def finish(tables: Tables, key: TableKey, block: np.ndarray, records: Iterable[Record]) -> Known | None:
+    """Gives cells of `block` their optimal costs, where kernels and moves have been priced already: of all sizes that
+    the complete record answers which knows most of them, only the tiles that it chooses are left. Returns these sizes;
+    None, and nothing done, where there is no such record."""
+    best: tuple[int, Record | None, Known] = (0, None, ())  # type: ignore[assignment]
+    for record in records:
+        if record.complete and not record.variants and not record.is_off_scale and record.limits == block.shape[3]:
+            known: Known = tuple(  # type: ignore[assignment]
+                np.isin(tables.sizes[d], axis) for d, axis in zip(AXES, record.sizes, strict=True)
+            )
+            best = max(best, (math.prod(int(k.sum()) for k in known), record, known), key=lambda b: b[0])
+    count, found, known = best
+    if not count or found is None:
+        return None
+    actions = [action_from(label, key) for label in found.actions]
+    if not all(holds(a.requires(key, tables.target)) for a in actions):
+        return None
+    # Sizes of the scale are the first ones of a record's axes.
+    choice = np.full(block.shape, policy.UNKNOWN, np.int16)
+    choice[np.ix_(*known)] = found.boxes.actions()[tuple(slice(int(k.sum())) for k in known)]
+    # Costs that a wrong policy leads to are those of some implementation: the search goes on from them.
+    return None if policy.price_tiles(tables, block, choice, actions) else known
 
 
 def _fill(choice: np.ndarray, known: np.ndarray, record: Record, tables: Tables, base: int) -> None:

@@ -3,9 +3,10 @@
 The row stride of a contiguous operand follows from its innermost dim, so such tables form a grid: one class for each of
 the dims m, k, n that some operand has innermost. Along it policies hardly change, and boxes run through.
 
-A class also bounds the sizes that were solved (a row of 48 floats is never 4096 long): every table has an extent of its
-own, and what lies beyond is not known. Boxes that touch their table's end are drawn out to the end of the grid, since
-nothing is asked there; so they meet those of longer tables.
+In whole tables a class also bounds the sizes that were solved (a row of 48 floats is never 4096 long): every table has
+an extent of its own, and what lies beyond is not known. Boxes that touch their table's end are drawn out to the end of
+the grid, since nothing is asked there; so they meet those of longer tables. Of tables of which only some states are
+known, a box says what it says and no more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from ..actions import TableKey
+from ..actions import TableKey, scale
 from ..errors import MorelloError
 from ..search.tables import AXES
 from .boxes import NOTHING, Boxes, compress, merge_kernel
@@ -41,7 +42,8 @@ def pattern_of(key: TableKey) -> tuple[str, Classes] | None:
     classes = dict.fromkeys(AXES, 0)
     pattern = key
     for i, state in enumerate(key.operands):
-        if state.stride is None or state.layout.is_packed:
+        # In L1 a class says no more than whether vectors are aligned: it is not a place on the grid.
+        if state.stride is None or state.memory == "L1":
             continue
         dim = key.names(i)[state.layout.innermost]
         if dim not in classes or classes[dim] not in (0, state.stride):
@@ -83,17 +85,21 @@ def table_at(record: Record, classes: Sequence[int]) -> Record | None:
         at = [axis.index(c) for axis, c in zip(record.variants, classes, strict=True)]
     except ValueError:
         return None
-    extent = record.extents[int(np.ravel_multi_index(at, [len(v) for v in record.variants]))]
-    if 0 in extent:
-        return None
     boxes = record.boxes
+    extent: tuple[int, ...] = tuple(map(len, record.sizes))
+    if record.complete:
+        extent = record.extents[int(np.ravel_multi_index(at, [len(v) for v in record.variants]))]
     here = ((boxes.lo[:, :3] <= at) & (boxes.hi[:, :3] >= at) & (boxes.lo[:, 3:6] < extent)).all(axis=1)
+    if 0 in extent or not (record.complete or here.any()):
+        return None
     lo, hi = boxes.lo[here, 3:], boxes.hi[here, 3:].copy()
     hi[:, :3] = np.minimum(hi[:, :3], np.array(extent) - 1)
     sizes = tuple(axis[:e] for axis, e in zip(record.sizes, extent, strict=True))
     single = Boxes((*extent, record.limits), lo, hi, boxes.action[here])
     key = key_text(key_at(record.key, classes))
-    return Record(key, sizes, record.limits, record.actions, single, True, record.specs)
+    # A share of the Specs: exact would need the target.
+    specs = record.specs * single.cells // max(boxes.cells, 1)
+    return Record(key, sizes, record.limits, record.actions, single, record.complete, specs)
 
 
 # ---------------------------------------------------------------- putting together
@@ -114,11 +120,36 @@ def packed(pattern: str, members: dict[Classes, Record]) -> Record:
         for place, classes in zip(np.ndindex(*shape[:3]), places, strict=True)
         if classes in members
     }
-    best = min((_joined(found, shape, order) for order in ORDERS), key=len)
+    best = min((_joined(found, shape, order, drawn_out=True) for order in ORDERS), key=len)
     none = (0, 0, 0)
     extents = tuple(tuple(map(len, members[c].sizes)) if c in members else none for c in places)
     specs = sum(r.specs for r in members.values())
     return Record(pattern, sizes, limits, actions, best, True, specs, variants, extents)
+
+
+def packed_states(pattern: str, members: dict[Classes, list[Record]]) -> Record:
+    """One record for what is known of tables with sizes of the scale that share `pattern`."""
+    every = [r for records in members.values() for r in records]
+    variants = tuple(tuple(sorted({c[i] for c in members})) for i in range(3))
+    sizes = tuple(_scale_to(max(r.sizes[i][-1] for r in every)) for i in range(3))
+    (limits,) = {r.limits for r in every}
+    actions = tuple(sorted({a for r in every for a in r.actions}))
+    shape = (*map(len, variants), *map(len, sizes), limits)
+    found = {}
+    for classes, records in members.items():
+        choice = np.full(shape[3:], NOTHING, np.int32)
+        for record in records:
+            at = np.ix_(*(np.searchsorted(axis, own) for axis, own in zip(sizes, record.sizes, strict=True)))
+            policy = _renumbered(record, actions)
+            choice[at] = np.where(policy >= 0, policy, choice[at])
+        found[tuple(v.index(c) for v, c in zip(variants, classes, strict=True))] = choice
+    best = min((_joined(found, shape, order) for order in ORDERS), key=len)
+    specs = sum(max(r.specs for r in records) for records in members.values())
+    return Record(pattern, sizes, limits, actions, best, False, specs, variants)
+
+
+def _scale_to(largest: int) -> tuple[int, ...]:
+    return tuple(scale(largest + 1))
 
 
 def _renumbered(record: Record, actions: tuple[str, ...]) -> np.ndarray:
@@ -127,13 +158,18 @@ def _renumbered(record: Record, actions: tuple[str, ...]) -> np.ndarray:
     return number[record.boxes.actions()]
 
 
-def _joined(found: dict[tuple[int, ...], np.ndarray], shape: tuple[int, ...], order: Sequence[int]) -> Boxes:
-    """The boxes of every table, merged along their own axes by `order`, then along the classes in the best order."""
+def _joined(
+    found: dict[tuple[int, ...], np.ndarray], shape: tuple[int, ...], order: Sequence[int], *, drawn_out: bool = False
+) -> Boxes:
+    """The boxes of every table, merged along their own axes by `order`, then along the classes in the best order.
+
+    drawn_out: boxes that touch the end of a table that is shorter than the grid reach to the end of the grid.
+    """
     corners, extents, values = [], [], []
     for place, policy in found.items():
         boxes = compress(policy, orders=(order,))
         hi = boxes.hi.astype(np.int64)
-        for axis in range(3):
+        for axis in range(3) if drawn_out else ():
             hi[hi[:, axis] == policy.shape[axis] - 1, axis] = shape[3 + axis] - 1
         corners.append(np.hstack([np.tile(place, (len(boxes), 1)), boxes.lo]))
         extents.append(np.hstack([np.ones((len(boxes), 3), np.int64), hi - boxes.lo + 1]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..targets import Target
 
-#: The layout of files and records. Files with another number are left alone and not read.
-FORMAT = 1
+#: The layout of files and records. Files with a number that is not readable are left alone and not read.
+FORMAT = 2
+#: What is older and reads as it is: 1 has no packed records of states. A file that is written becomes one of FORMAT.
+READABLE = (1, FORMAT)
 
 #: To be raised whenever an action's declaration (cost, use, legality, children), a kernel or the space of actions
 #: changes. A test compares the answers for a frozen machine with those of this version.

@@ -26,7 +26,7 @@ from ..actions import (
 from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES
 from ..targets import INFINITE, Target
-from .tilelists import TileLists, axis_lists
+from .tilelists import Known, TileLists, axis_lists
 
 __all__ = ["Tables"]
 
@@ -70,6 +70,10 @@ class Source(Protocol):
     def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
         """The block of `key`, a canonical key, where it is known."""
 
+    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
+        """Finishes those cells of `block` that are known, where kernels and moves have been priced already. Returns
+        their sizes, which tiling does not leave; None where there are none."""
+
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         """`block` has been solved."""
 
@@ -93,7 +97,7 @@ class Tables:
         self.limits = dict(limits)
         self.impl = impl or passes()
         self.source = source
-        self.sizes = {d: closure(dims[d]) for d in AXES}
+        self.sizes = {d: in_order(closure(dims[d])) for d in AXES}
         self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
         self.tables: dict[TableKey, np.ndarray] = {}
         self._lists: dict[tuple[int, ...], TileLists] = {}
@@ -188,7 +192,8 @@ class Tables:
         for action in (*serials(key, self.target), *self.parallel_tiles(key)):
             np.minimum(block, self.parallel_costs(key, action), out=block)
         if "VRF" not in key.memories and not key.forked:
-            self.impl.tile_pass(block, self.tile_lists(key))
+            known = self.source.seed(self, key, block) if self.source else None
+            self.impl.tile_pass(block, self.tile_lists(key), known)
         return block
 
     # ------------------------------------------------------------ threads
@@ -290,6 +295,13 @@ class Tables:
                 body, rest = action.children(key, {"b": 1, "m": size, "k": size, "n": size})
                 out.append((int(body.dims[dim]), int(body.count), int(rest.dims[dim])))
         return out
+
+
+def in_order(sizes: list[int]) -> list[int]:
+    """`sizes` as axes have them: those of the scale, then the others, each ascending. Tiling a size leads to sizes
+    before it, and what is known of the scale comes first."""
+    on_scale = set(scale(sizes[-1] + 1))
+    return sorted(sizes, key=lambda s: (s not in on_scale, s))
 
 
 def _depth(key: TableKey) -> int:

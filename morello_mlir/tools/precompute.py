@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _fill(options: argparse.Namespace, target: Target, path: Path) -> None:
     """Fills the memo at `path` for `target`."""
-    from ..memo import precompute
+    from ..memo import manage, precompute
     from ..memo.store import Store
     from ..memo.version import space_of
 
@@ -77,6 +77,8 @@ def _fill(options: argparse.Namespace, target: Target, path: Path) -> None:
         precompute.run(tasks, pool, store, target, lambda task, records: advance(task.goals))
     if not store.writable:
         raise InputError(f"{path} cannot be written")
+    if options.ship:
+        manage.pack(store)
     store.close()
     if options.ship:
         precompute.compact(path)

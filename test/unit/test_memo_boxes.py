@@ -56,6 +56,16 @@ def test_the_compiled_merge_is_the_reference(block, order):
         assert all((x == y).all() for x, y in zip(a, b, strict=False))
 
 
+@settings(max_examples=40)
+@given(BLOCKS)
+def test_compiled_painting_is_the_reference(block):
+    boxes = compress(block)
+    grids = [np.full(block.shape, -1, np.int32) for _ in range(2)]
+    merge_numba.paint(grids[0], boxes.lo, boxes.hi)
+    merge_numpy.paint(grids[1], boxes.lo, boxes.hi)
+    assert (grids[0] == grids[1]).all() and (grids[0] == boxes.grid).all()
+
+
 def test_without_numba_the_reference_serves(monkeypatch):
     block = np.arange(24).reshape(2, 3, 4, 1) // 6
     compiled = compress(block)

@@ -9,22 +9,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from memo_support import SMALL, search_with, solved
 
-from morello_mlir.actions import child_specs
+from morello_mlir.actions import child_specs, key_of
 from morello_mlir.errors import ScheduleError
 from morello_mlir.memo import locate
-from morello_mlir.memo.coordinates import key_text, memo_key
+from morello_mlir.memo.coordinates import key_text, memo_key, on_scale
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.memo import Layer, memo_for
 from morello_mlir.memo.reach import Reach, SharedTables
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import reached_record, records_of
 from morello_mlir.memo.version import space_of
+from morello_mlir.search import passes_numpy
 from morello_mlir.search.schedule import Hole, children, parse, to_text
 from morello_mlir.search.solve import Search, search_for
+from morello_mlir.search.tables import Tables
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS
 
@@ -61,6 +63,66 @@ def test_threads_that_may_share_a_batch(tmp_path):
     found = [search_with(tmp_path / "memo").solve(spec) for _ in range(2)]
     assert [f.source for f in found] == ["search", "memo"]
     assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+
+
+@pytest.fixture(scope="module")
+def scale_memo(tmp_path_factory):
+    """A memo of the whole tables of one goal of the scale."""
+    path = tmp_path_factory.mktemp("memo") / "memo"
+    search_with(path).solve(matmul_spec(16, 12, 24))
+    return path
+
+
+@settings(max_examples=4)
+@given(m=SIZES, k=st.integers(1, 20), n=SIZES, numpy=st.booleans())
+@example(m=13, k=7, n=29, numpy=True)
+@example(m=24, k=16, n=32, numpy=False)
+def test_only_the_new_part_is_solved(scale_memo, m, k, n, numpy):
+    """Tables of other sizes, on and off the scale, begin with what the memo knows, and end with the same numbers."""
+    search, dims = search_with(scale_memo), {"m": m, "k": k, "n": n}
+    root = key_of(matmul_spec(16, 12, 24, accumulate=True), SMALL)
+    source = _Recorder(search.memo)
+    plain = Tables(dims, SMALL.limits, SMALL)
+    seeded = Tables(dims, SMALL.limits, SMALL, passes_numpy if numpy else None, source)
+    plain.table(root), seeded.table(root)
+    assert plain.tables.keys() == seeded.tables.keys()
+    assert all((plain.tables[key] == seeded.tables[key]).all() for key in plain.tables)
+    assert source.seeds and all(
+        [size for size, is_known in zip(seeded.sizes[d], known, strict=True) if is_known]
+        == [size for size in seeded.sizes[d] if on_scale(size) and size <= largest]
+        for seed in source.seeds
+        for d, known, largest in zip("mkn", seed, (16, 12, 24), strict=True)
+    )
+
+
+class _Recorder:
+    """A source of tables that has seeds only, and notes them."""
+
+    def __init__(self, memo):
+        self.memo, self.seeds = memo, []
+
+    def load(self, tables, key):
+        return None
+
+    def seed(self, tables, key, block):
+        known = self.memo.seed(tables, key, block)
+        assert known is not None or "VRF" in key.memories
+        self.seeds.append(known)
+        return known
+
+    def solved(self, tables, key, block):
+        pass
+
+
+def test_a_policy_that_cannot_be_is_no_seed(tmp_path):
+    """A record whose checksum is right, with tiles that are larger than what they tile."""
+    path, spec = tmp_path / "memo", matmul_spec(8, 8, 16)
+    search_with(path).solve(spec)
+    store = Store(path)
+    for row in list(store.rows()):
+        for record in store.get(row.space, row.key):
+            store.put(row.space, row.target, [replace(record, actions=tuple("tile m by 96" for _ in record.actions))])
+    assert search_with(path).cost(matmul_spec(9, 8, 16)) == Search(SMALL).cost(matmul_spec(9, 8, 16))
 
 
 def test_sources_in_order(tmp_path):

@@ -199,6 +199,16 @@ def test_damaged_pages_are_never_believed(path, seed, caplog):
     assert same(Store(path), batch) or "in memory" in caplog.text
 
 
+def test_an_older_format_is_read_and_becomes_this_one(path):
+    batch = records(8, 8, 16)
+    put_all(Store(path), batch)
+    with sqlite3.connect(path) as c:
+        c.execute("PRAGMA user_version = 1")
+    assert same(Store(path, writable=False), batch) and same(Store(path), batch)
+    with sqlite3.connect(path) as c:
+        assert c.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+
+
 def test_other_formats_and_databases_are_left_alone(path, caplog):
     put_all(Store(path), records(8, 8, 16))
     with sqlite3.connect(path) as c:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from memo_support import search_with
@@ -10,13 +12,16 @@ from small_target import SMALL
 from morello_mlir.actions import key_of
 from morello_mlir.errors import SpecError
 from morello_mlir.memo import manage, precompute
+from morello_mlir.memo.boxes import compress
 from morello_mlir.memo.coordinates import key_text, parse_key
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.record import decode, encode
 from morello_mlir.memo.store import Store
+from morello_mlir.memo.table import points_of
 from morello_mlir.memo.variants import key_at, packed, pattern_of, table_at, tables_of
 from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
+from morello_mlir.search.tables import Tables
 from morello_mlir.spec import Layout, Spec, TensorSpec, matmul_spec
 from morello_mlir.targets import TARGETS
 
@@ -98,3 +103,51 @@ def test_a_packed_memo_answers_as_before(whole, tmp_path):
     assert manage.merge(apart, whole).conflicts == 0
     assert {key_text(parse_key(r.key)) for r in apart.rows()} == {r.key for r in whole.rows()}
     assert {r.space for r in apart.rows()} == {space_of(SMALL)}
+
+
+def states_of(store):
+    """Every state that a file of reached records knows: {(key, m, k, n, limit): step}."""
+    out = {}
+    for row in store.rows():
+        for table in tables_of(decode(row.key, row.data)):
+            for point, number in points_of(table):
+                sizes = (axis[i] for axis, i in zip(table.sizes, point, strict=False))
+                out[(table.key, *sizes, point[3])] = table.actions[number]
+    return out
+
+
+def test_states_are_packed_and_nothing_is_made_up(tmp_path):
+    """What is shipped: the states that optima reach, of all row stride classes together."""
+    store = Store(tmp_path / "memo")
+    tasks = precompute.tasks_of([Family(max_size=12)], SMALL, store, False, 1 << 26)
+    for task in tasks[:3]:
+        precompute.keep(store, SMALL, precompute.work(task))
+    before, rows = states_of(store), len(list(store.rows()))
+    manage.pack(store)
+    assert states_of(store) == before and len(list(store.rows())) < rows
+    assert {r.shape for r in store.rows()} == {"packed reached", "reached"}
+    # What is found later joins the pack.
+    precompute.keep(store, SMALL, precompute.work(tasks[3]))
+    more = states_of(store)
+    manage.pack(store)
+    assert states_of(store) == more and len(more) > len(before)
+    store.close()
+    root = tasks[0].roots[0]
+    m, k, n = root.sizes[-1]
+    search = search_with(None, store.path)
+    found = search.memo.find(root.key, {"b": 1, "m": m, "k": k, "n": n}, SMALL.limits)
+    tables = Tables({"m": m, "k": k, "n": n}, SMALL.limits, SMALL)
+    assert found is not None and found[1] == tables.at(root.key, {"m": m, "k": k, "n": n}, SMALL.limits)
+
+
+def test_whole_tables_that_none_contains_are_all_kept(whole, tmp_path):
+    """Two tables of one key, each longer than the other along some axis: one is packed, the other stays."""
+    store = Store(tmp_path / "memo")
+    row, record = max(((r, decode(r.key, r.data)) for r in whole.rows()), key=lambda x: len(x[1].boxes))
+    for cut in ((2, 9, 9), (9, 2, 9)):
+        sizes = tuple(axis[:c] for axis, c in zip(record.sizes, cut, strict=True))
+        policy = record.boxes.actions()[: len(sizes[0]), : len(sizes[1]), : len(sizes[2])]
+        store.put(row.space, row.target, [replace(record, sizes=sizes, boxes=compress(policy))])
+    before = states_of(store)
+    manage.pack(store)
+    assert states_of(store) == before and {r.shape.split()[0] for r in store.rows()} <= {"packed", "scale"}
