@@ -71,13 +71,20 @@ class Boxes:
         cached = self.__dict__.get("_grid")
         if cached is None:
             cached = np.full(self.shape, NOTHING, np.int32)
-            merge_kernel().paint(cached, self.lo, self.hi)
+            merge_kernel().paint(cached, self.lo, self.hi, np.arange(len(self), dtype=np.int32))
             self.__dict__["_grid"] = cached
         return cached
 
     def actions(self) -> np.ndarray:
         """The action at every cell, or NOTHING: the inverse of `compress`."""
         return np.append(self.action, np.int32(NOTHING))[self.grid]
+
+    def put_actions(self, grid: np.ndarray) -> None:
+        """Writes the actions into `grid`, contiguous, as far as it goes; cells without a box stay as they are."""
+        end = np.array(grid.shape)
+        inside = (self.lo < end).all(axis=1)
+        hi = np.minimum(self.hi[inside], end - 1)
+        merge_kernel().paint(grid, self.lo[inside].astype(np.int64), hi, self.action[inside])
 
     def costs(self, volume: np.ndarray) -> np.ndarray:
         """The exact cost at every cell, given the volume of every cell's Spec; infinite where there is no box."""

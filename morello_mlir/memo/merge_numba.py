@@ -35,7 +35,7 @@ def _merge(start, extent, value, stride, size, axis, last):  # type: ignore[no-u
 
 
 @numba.njit(cache=True, nogil=True)
-def _paint(grid, start, extent, stride):  # type: ignore[no-untyped-def]
+def _paint(grid, start, extent, stride, value):  # type: ignore[no-untyped-def]
     count, dims = extent.shape
     at = np.zeros(dims, np.int64)
     for i in range(count):
@@ -43,7 +43,7 @@ def _paint(grid, start, extent, stride):  # type: ignore[no-untyped-def]
         cell = start[i]
         while True:
             for x in range(extent[i, dims - 1]):
-                grid[cell + x] = i
+                grid[cell + x] = value[i]
             # The next row of the box, as an odometer counts.
             d = dims - 2
             while d >= 0:
@@ -58,10 +58,10 @@ def _paint(grid, start, extent, stride):  # type: ignore[no-untyped-def]
                 break
 
 
-def paint(grid: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
+def paint(grid: np.ndarray, lo: np.ndarray, hi: np.ndarray, value: np.ndarray) -> None:
     """See merge_numpy.paint."""
     stride = np.array(grid.strides, np.int64) // grid.itemsize
-    _paint(grid.reshape(-1), lo @ stride, hi.astype(np.int64) - lo + 1, stride)
+    _paint(grid.reshape(-1), lo @ stride, hi.astype(np.int64) - lo + 1, stride, value)
 
 
 def merge_axis(

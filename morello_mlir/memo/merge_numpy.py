@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 
-def paint(grid: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
-    """Puts its number into every cell of every box, with inclusive corners lo[n, d] and hi[n, d]."""
-    for i, (a, b) in enumerate(zip(lo.tolist(), hi.tolist(), strict=True)):
-        grid[tuple(slice(x, y + 1) for x, y in zip(a, b, strict=True))] = i
+def paint(grid: np.ndarray, lo: np.ndarray, hi: np.ndarray, value: np.ndarray) -> None:
+    """Puts value[n] into every cell of the boxes with inclusive corners lo[n, d] and hi[n, d]."""
+    for a, b, v in zip(lo.tolist(), hi.tolist(), value.tolist(), strict=True):
+        grid[tuple(slice(x, y + 1) for x, y in zip(a, b, strict=True))] = v
 
 
 def merge_axis(

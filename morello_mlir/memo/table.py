@@ -114,9 +114,12 @@ def finish(tables: Tables, key: TableKey, block: np.ndarray, records: Iterable[R
     actions = [action_from(label, key) for label in found.actions]
     if not all(holds(a.requires(key, tables.target)) for a in actions):
         return None
-    # Sizes of the scale are the first ones of a record's axes.
+    # Sizes of the scale come first, in the record and here.
+    part = tuple(slice(int(k.sum())) for k in known)
+    policy_of_part = np.full((*(p.stop for p in part), block.shape[3]), NOTHING, np.int16)
+    found.boxes.put_actions(policy_of_part)
     choice = np.full(block.shape, policy.UNKNOWN, np.int16)
-    choice[np.ix_(*known)] = found.boxes.actions()[tuple(slice(int(k.sum())) for k in known)]
+    choice[part] = policy_of_part
     # Costs that a wrong policy leads to are those of some implementation: the search goes on from them.
     return None if policy.price_tiles(tables, block, choice, actions) else known
 
