@@ -10,7 +10,7 @@ from mlir.dialects import arith, linalg
 
 from morello_mlir.dialect import SpecOp, spec_ops
 from morello_mlir.errors import SpecError
-from morello_mlir.spec import FUNCTIONS
+from morello_mlir.spec import FUNCTIONS, Spec, is_float
 
 from .base import Pass
 
@@ -44,6 +44,45 @@ class SpecToLinalg(Pass):
         with ir.InsertionPoint(op), op.location:
             if not accumulates:
                 element = out.type.element_type
-                linalg.fill(arith.constant(element, 0.0), outs=[out])
-            linalg.batch_matmul(lhs, rhs, outs=[out])
+                zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
+                linalg.fill(zero, outs=[out])
+            _contraction(spec_op.spec, lhs, rhs, out)
         op.erase()
+
+
+def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
+    """out += lhs @ rhs. Integers are widened by the signs of their dtypes; a narrow output is rounded at every step."""
+    if len({t.dtype for t in spec.operands}) == 1:
+        linalg.batch_matmul(lhs, rhs, outs=[out])
+        return
+    maps = [
+        "affine_map<(b, m, n, k) -> (b, m, k)>",
+        "affine_map<(b, m, n, k) -> (b, k, n)>",
+        "affine_map<(b, m, n, k) -> (b, m, n)>",
+    ]
+    kinds = [f"#linalg.iterator_type<{k}>" for k in ("parallel", "parallel", "parallel", "reduction")]
+    attributes = [ir.ArrayAttr.get([ir.Attribute.parse(x) for x in names]) for names in (maps, kinds)]
+    op = linalg.GenericOp([], [lhs, rhs], [out], *attributes)
+    elements = [v.type.element_type for v in (lhs, rhs, out)]
+    body = op.operation.regions[0].blocks.append(*elements)
+    wide = ir.Type.parse(spec.sums)
+    with ir.InsertionPoint(body):
+        x, y, acc = (_widened(v, t.dtype, wide) for v, t in zip(body.arguments, spec.operands, strict=True))
+        total = _plus(acc, _times(x, y))
+        linalg.YieldOp([total if elements[2] == wide else arith.truncf(elements[2], total)])
+
+
+def _widened(value: Any, dtype: str, wide: Any) -> Any:
+    if value.type == wide:
+        return value
+    if is_float(dtype):
+        return arith.extf(wide, value)
+    return arith.extui(wide, value) if dtype == "u8" else arith.extsi(wide, value)
+
+
+def _times(x: Any, y: Any) -> Any:
+    return arith.mulf(x, y) if isinstance(x.type, ir.FloatType) else arith.muli(x, y)
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return arith.addf(x, y) if isinstance(x.type, ir.FloatType) else arith.addi(x, y)

@@ -2,9 +2,9 @@
 
 from .ahead import PackAheadAction
 from .base import Action, Child, reason
-from .move import MoveAction
+from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
-from .select import KERNELS, DotFma, KernelAction, in_flight
+from .select import KERNELS, PAIR_KERNELS, DotFma, KernelAction, PairKernel, in_flight
 from .space import (
     action_of,
     check,
@@ -26,6 +26,7 @@ from .tile import TileAction, ToAccumAction
 
 __all__ = [
     "KERNELS",
+    "PAIR_KERNELS",
     "Action",
     "Child",
     "DotFma",
@@ -33,6 +34,7 @@ __all__ = [
     "MoveAction",
     "OperandState",
     "PackAheadAction",
+    "PairKernel",
     "ParallelTile",
     "SerialAction",
     "TableKey",
@@ -45,6 +47,7 @@ __all__ = [
     "closure",
     "explore",
     "footprint",
+    "form_of",
     "in_flight",
     "kernels",
     "key_of",

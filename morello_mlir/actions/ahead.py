@@ -27,11 +27,12 @@ class PackAheadAction(Action):
 
     operand: int
     layout: Layout
+    dtype: str | None = None
     rank = 1
 
     @property
     def _move(self) -> MoveAction:
-        return MoveAction(self.operand, "GL", self.layout)
+        return MoveAction(self.operand, "GL", self.layout, self.dtype)
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         name = FUNCTIONS[key.function].operands[self.operand][0]
@@ -49,12 +50,12 @@ class PackAheadAction(Action):
         return fixed(LOOK)
 
     def node(self, bodies: Sequence[Node]) -> Node:
-        names = FUNCTIONS["MatmulAccum"].operands[self.operand]
-        return PackAhead(names[0], self.layout.text(names[1]), bodies[0])
+        name, _ = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return PackAhead(name, str(self._move.form), bodies[0])
 
     def label(self) -> str:
-        names = FUNCTIONS["MatmulAccum"].operands[self.operand]
-        return f"pack_ahead {names[0]} as {self.layout.text(names[1])}"
+        name, _ = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return f"pack_ahead {name} as {self._move.form}"
 
 
 @dataclass(frozen=True)

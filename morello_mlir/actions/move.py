@@ -13,6 +13,18 @@ from .base import Action, Child, Condition
 from .state import Dims, OperandState, TableKey, footprint, maximum, minimum
 
 LEVEL = {m: i for i, m in enumerate(MEMORIES)}
+#: Bytes of a group of neighbours in a panel.
+GROUP_BYTES = 4
+#: What packing may turn elements into: dtypes that hold every value.
+WIDER = {
+    "bf16": ("f32", "f64"),
+    "f16": ("f32", "f64"),
+    "f32": ("f64",),
+    "i8": ("i16", "i32", "i64"),
+    "u8": ("i16", "i32", "i64"),
+    "i16": ("i32", "i64"),
+    "i32": ("i64",),
+}
 
 
 def line_cycles(cost: LineCost, long_rows: Any, stride: int | None, rows: Any = None) -> Any:
@@ -30,7 +42,7 @@ def _too_much(memory: str, amount: Any, left: Any) -> Callable[[], str]:
 
 @dataclass(frozen=True)
 class MoveAction(Action):
-    """Operand `operand` (a number) enters `memory`, repacked to `layout` unless that is None.
+    """Operand `operand` (a number) enters `memory`, repacked to `layout` and elements of `dtype` unless these are None.
 
     Moves are level-synchronous: a cache is entered from the memory just outside it, and L1 only when no operand is left
     in GL. Packing reads from GL and lands in L2, or in GL again. The output goes to registers only straight above a
@@ -40,6 +52,7 @@ class MoveAction(Action):
     operand: int
     memory: str
     layout: Layout | None = None
+    dtype: str | None = None
     rank = 1
 
     def _name(self, key: TableKey) -> str:
@@ -81,16 +94,28 @@ class MoveAction(Action):
                 (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
             ]
         if packing:
-            conditions.append(self._packs_one_matrix_dim(key))
+            conditions += [self._packs_one_matrix_dim(key), self._widens(key), self._groups(key)]
         return conditions
+
+    def _groups(self, key: TableKey) -> Condition:
+        """Groups are what one lane of a kernel takes."""
+        group = self.layout.group if self.layout else 1
+        size = dtype_bytes(self.dtype or key.dtype_of(self.operand)) * group
+        return (group == 1 or size == GROUP_BYTES, f"groups have {GROUP_BYTES} bytes, not {size}")
+
+    def _widens(self, key: TableKey) -> Condition:
+        """Elements change to a type that holds all of their values."""
+        here = key.dtype_of(self.operand)
+        ok = self.dtype in (None, here) or self.dtype in WIDER.get(here, ())
+        return (ok, f"{self._name(key)} is {here}, whose values {self.dtype} does not hold")
 
     def _packs_one_matrix_dim(self, key: TableKey) -> Condition:
         """Only panels along the parallel dim, batch slowest."""
         assert self.layout is not None
         names = key.names(self.operand)
         parallel = next(i for i in (1, 2) if names[i] not in FUNCTIONS[key.function].reduction)
-        width = self.layout.pack_width(parallel)
-        ok = width is not None and self.layout == Layout.packed(3, parallel, width)
+        panels = self.layout.panels
+        ok = panels is not None and panels[0] == parallel
         other = next(n for i, n in enumerate(names) if i and i != parallel)
         want = f"[b, {names[parallel]}/p, {other}, {names[parallel]}%p]"
         return (ok, f"{self._name(key)} can be packed as {want} only")
@@ -103,14 +128,15 @@ class MoveAction(Action):
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         key = key.plain
+        return (Child(1, key.with_operand(self.operand, self.moved(key)), dims),)
+
+    def moved(self, key: TableKey) -> OperandState:
+        """Where the operand is afterwards."""
         state = key.operands[self.operand]
-        if self.memory == "VRF":
-            moved = OperandState("VRF", state.layout, state.stride, state.unit)
-        elif self.layout is None:
-            moved = replace(state, memory=self.memory)
-        else:
-            moved = OperandState(self.memory, self.layout)
-        return (Child(1, key.with_operand(self.operand, moved), dims),)
+        if self.layout is None:
+            return replace(state, memory=self.memory)
+        dtype = self.dtype or key.dtype_of(self.operand)
+        return OperandState(self.memory, self.layout, dtype=None if dtype == key.dtype else dtype)
 
     def _vectors(self, key: TableKey, dims: Dims, target: Target) -> Any:
         return dims["m"] * ceil_div(dims["n"], target.lanes(key.dtype))
@@ -120,7 +146,7 @@ class MoveAction(Action):
             return {"VRF": self._vectors(key, dims, target)}
         if self.memory == "GL":
             return {}
-        print_ = footprint(key, self.operand, dims, self.layout)
+        print_ = footprint(key, self.operand, dims, self.layout, self.dtype)
         return {self.memory: print_.occupied(target.cache(self.memory).sets)}
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
@@ -147,7 +173,7 @@ class MoveAction(Action):
         if self.memory == "VRF":
             amount = self._vectors(key, dims, target) * target.vector_bytes
         else:
-            amount = footprint(key, self.operand, dims, self.layout).lines * LINE
+            amount = footprint(key, self.operand, dims, self.layout, self.dtype).lines * LINE
         back = {(self.memory, source): amount} if self._is_output(key) else {}
         return {(source, self.memory): amount, **back}
 
@@ -167,7 +193,9 @@ class MoveAction(Action):
         if not state.unit or state.layout.innermost != 2:
             return fixed(2.0 * dims["m"] * dims["n"] * c.out_vector)
         masked = (dims["n"] % lanes > 0) * dims["m"] * c.out_masked
-        return fixed(2 * self._vectors(key, dims, target) * c.out_vector + masked)
+        vectors = self._vectors(key, dims, target)
+        rounded = vectors * target.narrow.round if key.operands[self.operand].dtype else 0
+        return fixed(2 * vectors * c.out_vector + masked + rounded)
 
     def _pack_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """Per line written, or per line's worth of elements read where panels are narrow."""
@@ -180,16 +208,40 @@ class MoveAction(Action):
         assert self.layout is not None
         copies = state.layout.innermost == self.layout.innermost
         cost = c.pack_copy if copies else c.pack_transpose
-        written = footprint(key, self.operand, dims, self.layout).lines
-        per_line = LINE // dtype_bytes(key.dtype)
-        lines = maximum(written, elements / per_line)
+        written = footprint(key, self.operand, dims, self.layout, self.dtype).lines
         far = c.far_to_l2.long_rows - c.gl_to_l2.long_rows if key.far else 0.0
-        return fixed(lines * (line_cycles(cost, True, state.stride) + far))
+        here = key.dtype_of(self.operand)
+        if self.layout.group == 1 and self.dtype in (None, here):
+            lines = maximum(written, elements / (LINE // dtype_bytes(here)))
+            return fixed(lines * (line_cycles(cost, True, state.stride) + far))
+        # Beside the lines that are written: what is read is converted, and neighbours are brought together.
+        read = elements / (LINE // dtype_bytes(here))
+        shuffled = 1 + (self.layout.group > 1) * target.narrow.group
+        return fixed(written * line_cycles(cost, True, state.stride) * shuffled + read * far)
 
     def node(self, bodies: Sequence[Node]) -> Node:
         names = FUNCTIONS["MatmulAccum"].operands[self.operand]
-        return Move(names[0], self.memory, self.layout.text(names[1]) if self.layout else None, bodies[0])
+        return Move(names[0], self.memory, self.form, bodies[0])
+
+    @property
+    def form(self) -> str | None:
+        """The layout, and the dtype where that changes, as a schedule says it."""
+        if self.layout is None:
+            return None
+        _, dims = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return self.layout.text(dims) + (f" {self.dtype}" if self.dtype else "")
 
     def label(self) -> str:
-        names = FUNCTIONS["MatmulAccum"].operands[self.operand]
-        return f"move {names[0]} to {self.memory}" + (f" as {self.layout.text(names[1])}" if self.layout else "")
+        name, _ = FUNCTIONS["MatmulAccum"].operands[self.operand]
+        return f"move {name} to {self.memory}" + (f" as {self.form}" if self.layout else "")
+
+
+def form_of(text: str, names: Sequence[str]) -> tuple[Layout, str | None]:
+    """The layout and, where it says one, the dtype of a schedule's `as`. Raises SpecError."""
+    layout, bracket, dtype = text.rpartition("]")
+    if not bracket:
+        layout, _, dtype = text.partition(" ")
+    dtype = dtype.strip()
+    if dtype:
+        dtype_bytes(dtype)
+    return Layout.parse(layout + bracket, names), dtype or None

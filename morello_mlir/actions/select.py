@@ -9,13 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..search.schedule import Kernel, Node
-from ..spec import FUNCTIONS
+from ..spec import FUNCTIONS, is_float
 from ..targets import LINE, Target, ceil_div, fixed
 from .base import Action, Condition
 from .move import line_cycles
 from .state import Dims, Footprint, TableKey, footprint, maximum
 
 CACHES = ("L2", "L1")
+
+
+#: A form of panels: the size of the groups, and the dtype where that changes.
+Form = tuple[int, str | None]
 
 
 class KernelAction(Action):
@@ -25,14 +29,19 @@ class KernelAction(Action):
     summary: ClassVar[str]
     #: Memories accepted for lhs, rhs and out.
     accepts: ClassVar[tuple[tuple[str, ...], ...]]
+    #: Sizes of groups (see `Layout.packed`) in which it takes inputs that are packed in groups.
+    groups: ClassVar[tuple[int, ...]] = (1,)
     rank = 0
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         out: list[Condition] = [
             (key.is_serial, "a kernel runs on one thread: put serial or a parallel tile above"),
             (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
-            (key.dtype in target.dtypes, f"{target.name} has no kernel for {key.dtype}"),
+            (key.dtype in target.accumulators, f"{target.name} has no kernel for {key.dtype}"),
         ]
+        for (name, _), state in zip(FUNCTIONS[key.function].operands, key.operands, strict=True):
+            group = state.layout.group
+            out.append((group in self.groups, f"{name} is packed in groups of {group}, which it does not read"))
         for (name, _), state, ok in zip(FUNCTIONS[key.function].operands, key.operands, self.accepts, strict=True):
             out.append((state.memory in ok, f"{name} must be in {' or '.join(ok)}, not {state.memory}"))
         return out
@@ -41,10 +50,14 @@ class KernelAction(Action):
         """No kernel runs across panels, or over batches."""
         out: list[Condition] = [(dims["b"] == 1, "tile b by 1 first")]
         for dim in ("m", "k", "n"):
-            width = key.pack_width(dim)
+            width = key.panel_width(dim)
             if width > 1:
                 out.append((dims[dim] <= width, _crosses(dim, dims[dim], width)))
         return out
+
+    def panels(self, key: TableKey, operand: int, target: Target) -> Sequence[Form]:
+        """The forms of panels that it wants of input `operand`, where it could still come to run below `key`."""
+        return ()
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
         """Operands that are still in L2 come to L1 as the kernel reads them."""
@@ -100,24 +113,39 @@ class BroadcastFma(KernelAction):
         rows = rhs.layout.innermost == 2 and rhs.unit
         return (*super().requires(key, target), (rows, "rhs needs unit stride along n (or panels)"))
 
+    def panels(self, key: TableKey, operand: int, target: Target) -> Sequence[Form]:
+        """Panels of the type of the sums; vectors of rhs may also be widened as they are loaded. Integers are left to
+        the kernels that multiply groups of them, where there is one."""
+        if any(o.layout.group > 1 for o in key.operands) or (_pair_kernel(key, target) and not is_float(key.dtype)):
+            return ()
+        if not key.operands[operand].dtype:
+            return ((1, None),)
+        return ((1, key.dtype), (1, None)) if operand == 1 else ((1, key.dtype),)
+
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
         vectors = ceil_div(dims["n"], target.lanes(key.dtype))
         out = list(super().conditions(key, dims, left, target))
         out.append((vectors + 1 <= left["VRF"], lambda: f"needs {vectors + 1} more registers, {left['VRF']} are left"))
-        cycles = self._cycles(dims, vectors, target)
+        cycles = self._cycles(key, dims, vectors, target)
         out.append((np.isfinite(cycles), lambda: f"a {dims['m']} x {vectors} register tile would spill"))
         return out
 
     @staticmethod
-    def _cycles(dims: Dims, vectors: Any, target: Target) -> Any:
+    def _cycles(key: TableKey, dims: Dims, vectors: Any, target: Target) -> Any:
         table = target.kernel_cycles
         top = target.registers
-        return table[np.minimum(dims["m"], top), np.minimum(vectors, top)]
+        cycles = table[np.minimum(dims["m"], top), np.minimum(vectors, top)]
+        if not key.kernels:
+            return cycles
+        narrow, (lhs, rhs, _) = target.narrow, key.operands
+        if not is_float(key.dtype):
+            cycles = cycles * narrow.integer
+        return cycles + bool(rhs.dtype) * vectors * narrow.vector + bool(lhs.dtype) * dims["m"] * narrow.scalar
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         c, lanes = target.costs, target.lanes(key.dtype)
         m, k, n = dims["m"], dims["k"], dims["n"]
-        per_step = self._cycles(dims, ceil_div(n, lanes), target)
+        per_step = self._cycles(key, dims, ceil_div(n, lanes), target)
         rhs = key.operands[1]
         if rhs.stride is not None:
             if rhs.stride < target.vector_bytes:
@@ -169,11 +197,139 @@ class DotFma(KernelAction):
         chains = self.accumulators(m, n, target.registers, in_flight(target))
         latency = c.fma_latency / chains
         work = maximum(m * n / c.fma_per_cycle, (m + n) / c.loads_per_cycle)
+        if key.kernels:
+            if not is_float(key.dtype):
+                work = work * target.narrow.integer
+            work = work + target.narrow.vector * (bool(key.operands[0].dtype) * m + bool(key.operands[1].dtype) * n)
         cycles = ceil_div(k, lanes) * maximum(work, latency)
         lhs = streamed(key, 0, dims, target, m * ceil_div(k, lanes))
         rhs = streamed(key, 1, dims, target, n * ceil_div(k, lanes))
         cycles = vector_cycles(cycles, target, lhs, rhs)
         return fixed(cycles + m * n * (c.horizontal + 2 * chains) + c.call)
+
+
+class PairKernel(KernelAction):
+    """m x n register tile; every step takes a group of k, whose products one instruction adds up: it loads the vectors
+    of a row of groups of rhs and broadcasts groups of lhs. What k lacks to whole groups counts as zeros.
+    """
+
+    #: Elements in a group, and the dtypes of the inputs (lhs, rhs) as the instruction takes them.
+    group: ClassVar[int]
+    inputs: ClassVar[tuple[tuple[str, str], ...]]
+    accumulates: ClassVar[str]
+    accepts = (CACHES, CACHES, ("VRF",))
+
+    def wanted(self, key: TableKey, operand: int) -> tuple[str, ...]:
+        """The dtypes that panels of input `operand` may have."""
+        return (key.dtype_of(operand),)
+
+    def runs_on(self, key: TableKey, target: Target) -> bool:
+        """Whether it could come to run below `key`: the inputs can still be brought into its form."""
+        if self.name not in target.narrow.pairs or key.dtype != self.accumulates:
+            return False
+        for i in (0, 1):
+            layout = key.operands[i].layout
+            if layout.is_packed and layout.group != self.group:
+                return False
+        return any((a, b) in self.inputs for a in self.wanted(key, 0) for b in self.wanted(key, 1))
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        lhs, rhs = key.operands[0], key.operands[1]
+        pair = key.dtype_of(0), key.dtype_of(1)
+        in_place = lhs.layout.innermost == 2 and lhs.unit and not lhs.layout.is_packed
+        return (
+            *super().requires(key, target),
+            (self.name in target.narrow.pairs, f"{target.name} does not have the instruction"),
+            (pair in self.inputs and key.dtype == self.accumulates, f"it does not take {' x '.join(pair)}"),
+            (in_place or lhs.layout.group == self.group, f"lhs needs unit stride along k, or groups of {self.group}"),
+            (rhs.layout.group == self.group, f"rhs needs panels in groups of {self.group}"),
+        )
+
+    def panels(self, key: TableKey, operand: int, target: Target) -> Sequence[Form]:
+        if self != _pair_kernel(key, target):
+            return ()
+        here = key.dtype_of(operand)
+        return tuple((self.group, None if d == here else d) for d in self.wanted(key, operand))
+
+    def more(self, key: TableKey) -> tuple[int, int]:
+        """(rows, registers) that it takes beyond the tile's."""
+        return 0, 0
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        vectors = ceil_div(dims["n"], target.lanes(key.dtype))
+        rows, registers = self.more(key)
+        needed = (rows + 1) * vectors + registers + 1
+        out = list(super().conditions(key, dims, left, target))
+        width = key.operands[1].layout.pack_width(2) or 1
+        out.append((dims["n"] <= width, _crosses("n", dims["n"], width)))
+        out.append((needed <= left["VRF"], lambda: f"needs {needed} more registers, {left['VRF']} are left"))
+        cycles = self._cycles(key, dims, vectors, target)
+        out.append((np.isfinite(cycles), lambda: f"a {dims['m']} x {vectors} register tile would spill"))
+        return out
+
+    def _cycles(self, key: TableKey, dims: Dims, vectors: Any, target: Target) -> Any:
+        table, top = target.pair_cycles[self.name], target.registers
+        return table[np.minimum(dims["m"] + self.more(key)[0], top), np.minimum(vectors, top)]
+
+    def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        m, k, n = dims["m"], dims["k"], dims["n"]
+        vectors, steps = ceil_div(n, target.lanes(key.dtype)), ceil_div(k, self.group)
+        per_step = self._cycles(key, dims, vectors, target)
+        work = np.where(np.isfinite(per_step), per_step, 0.0) * steps
+        streams = streamed(key, 0, dims, target, m * steps), streamed(key, 1, dims, target, vectors * steps)
+        return fixed(vector_cycles(work, target, *streams) + target.costs.call)
+
+
+class DpBf16(PairKernel):
+    """bf16 x bf16 in f32. The instruction takes subnormal inputs, products and sums as zeros."""
+
+    name = "dpbf16"
+    summary = "register tile of bf16 pairs: loads rows of rhs pairs, broadcasts pairs of lhs, vdpbf16ps"
+    group = 2
+    groups = (1, 2)
+    inputs = (("bf16", "bf16"),)
+    accumulates = "f32"
+
+
+class DpBusd(PairKernel):
+    """i8 and u8 in i32, exact. Of two signed inputs lhs is taken as unsigned, 128 too large, and 128 times the sum of
+    rhs is subtracted: a row more."""
+
+    name = "dpbusd"
+    summary = "register tile of 8-bit quads: loads rows of rhs quads, broadcasts quads of lhs, vpdpbusd"
+    group = 4
+    groups = (1, 4)
+    inputs = (("u8", "i8"), ("i8", "u8"), ("i8", "i8"))
+    accumulates = "i32"
+
+    def more(self, key: TableKey) -> tuple[int, int]:
+        return (1, 2) if key.dtype_of(0) == key.dtype_of(1) else (0, 0)
+
+
+class MaddWd(PairKernel):
+    """i16 in i32, wrapping around; exact for what was widened from 8 bits while it was packed."""
+
+    name = "maddwd"
+    summary = "register tile of i16 pairs: loads rows of rhs pairs, broadcasts pairs of lhs, vpmaddwd"
+    group = 2
+    groups = (1, 2)
+    inputs = (("i16", "i16"),)
+    accumulates = "i32"
+
+    def wanted(self, key: TableKey, operand: int) -> tuple[str, ...]:
+        return ("i16",) if key.dtype_of(operand) in ("i8", "u8", "i16") else ()
+
+    def more(self, key: TableKey) -> tuple[int, int]:
+        return 0, 1
+
+
+#: In order of preference: the first that an operand's dtypes allow is the one that operands are packed for.
+PAIR_KERNELS = (DpBf16(), DpBusd(), MaddWd())
+
+
+def _pair_kernel(key: TableKey, target: Target) -> PairKernel | None:
+    """The kernel for groups that could come to run below `key`."""
+    return next((k for k in PAIR_KERNELS if k.runs_on(key, target)), None)
 
 
 class Scalar(KernelAction):
@@ -182,6 +338,7 @@ class Scalar(KernelAction):
     name = "scalar"
     summary = "scalar multiply-add loops, any strides"
     accepts = (CACHES, CACHES, CACHES)
+    groups = (1, 2, 4)
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         m, k, n = dims["m"], dims["k"], dims["n"]
@@ -200,4 +357,4 @@ class _Registry:
 
 
 #: Kernels of every CPU target, in order of preference among equal costs.
-KERNELS = _Registry((BroadcastFma(), DotFma(), Scalar()))
+KERNELS = _Registry((BroadcastFma(), *PAIR_KERNELS, DotFma(), Scalar()))

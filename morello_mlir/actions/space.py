@@ -27,7 +27,7 @@ from ..spec import FUNCTIONS, MEMORIES, Layout, Spec
 from ..targets import Target
 from .ahead import InPlaceAction, PackAheadAction
 from .base import Action, Condition, reason
-from .move import MoveAction
+from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
 from .select import KERNELS
 from .state import TableKey, key_of, spec_of
@@ -65,13 +65,15 @@ def holds(conditions: Sequence[Condition]) -> bool:
     return all(ok for ok, _ in conditions)
 
 
-def layouts(key: TableKey, operand: int, target: Target) -> list[Layout]:
-    """Packed layouts tried for operand `operand`."""
+def panels(key: TableKey, operand: int, target: Target) -> list[tuple[Layout, str | None]]:
+    """Packed layouts tried for operand `operand`, and the dtype where that changes: what the kernels want that the
+    other operand still allows."""
     if operand == len(key.operands) - 1:
         return []
     lanes = target.lanes(key.dtype)
     widths = target.pack_rows if operand == 0 else tuple(v * lanes for v in target.pack_vectors)
-    return [Layout.packed(3, 1 if operand == 0 else 2, w) for w in widths]
+    forms = dict.fromkeys(f for k in KERNELS.kernels for f in k.panels(key, operand, target))
+    return [(Layout.packed(3, 1 if operand == 0 else 2, w, group), dtype) for group, dtype in forms for w in widths]
 
 
 def moves(key: TableKey, target: Target) -> list[Action]:
@@ -80,15 +82,15 @@ def moves(key: TableKey, target: Target) -> list[Action]:
     for i in range(len(key.operands)):
         for memory in ("VRF", "L1", "L2"):
             out.append(MoveAction(i, memory))
-        for layout in layouts(key, i, target):
-            out.append(MoveAction(i, "L2", layout))
-            out.append(MoveAction(i, "GL", layout))
+        for layout, dtype in panels(key, i, target):
+            out.append(MoveAction(i, "L2", layout, dtype))
+            out.append(MoveAction(i, "GL", layout, dtype))
     return [a for a in out if holds(a.requires(key, target))]
 
 
 def aheads(key: TableKey, target: Target) -> list[Action]:
     """Every legal way to pack a constant operand ahead at `key`."""
-    out = [PackAheadAction(i, lay) for i in range(len(key.operands)) for lay in layouts(key, i, target)]
+    out = [PackAheadAction(i, *form) for i in range(len(key.operands)) for form in panels(key, i, target)]
     return [a for a in out if holds(a.requires(key, target))]
 
 
@@ -175,15 +177,15 @@ def action_of(node: Node, spec: Spec) -> Action:
     if isinstance(node, (Move, PackAhead)):
         try:
             i = spec.info.operand_index(node.operand)
-            layout = Layout.parse(node.layout, spec.operand_names(i)) if node.layout else None
+            layout, dtype = form_of(node.layout, spec.operand_names(i)) if node.layout else (None, None)
             if isinstance(node, PackAhead):
                 assert layout is not None
-                return PackAheadAction(i, layout)
+                return PackAheadAction(i, layout, dtype)
             if node.memory not in MEMORIES:
                 raise SpecError(f"unknown memory '{node.memory}'")
         except SpecError as e:
             raise ScheduleError(f"{node.label()}: {e}") from None
-        return MoveAction(i, node.memory, layout)
+        return MoveAction(i, node.memory, layout, dtype)
     raise ScheduleError("a hole has no action: let the search fill it")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import SpecError
-from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes
+from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, accumulator, dtype_bytes, is_float
 from ..targets import LINE, Target, ceil_div, thread_count
 
 #: Sizes by dim name; values are ints, or arrays that broadcast against each other.
@@ -23,19 +23,27 @@ Dims = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class OperandState:
     """Where an operand is: memory, layout, row stride class (None when packed), whether its inner stride is 1, and
-    whether it is constant and may still be packed ahead."""
+    whether it is constant and may still be packed ahead.
+
+    dtype: where it is not the one in which the contraction is added up (`TableKey.dtype`), else None.
+    """
 
     memory: str
     layout: Layout
     stride: int | None = None
     unit: bool = True
     const: bool = False
+    dtype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """threads: how many work on it. far: the goal's operands do not fit the last-level cache, so that GL is DRAM.
-    forked: the threads are under way already (see Spec)."""
+    """dtype: in which the contraction is added up. threads: how many work on it. far: the goal's operands do not fit
+    the last-level cache, so that GL is DRAM. forked: the threads are under way already (see Spec).
+
+    kernels: which kernels for narrow element types there are (`Target.narrow_fingerprint`), where some operand has one;
+    the target's fingerprint does not say.
+    """
 
     function: str
     dtype: str
@@ -43,6 +51,7 @@ class TableKey:
     threads: int = 1
     far: bool = False
     forked: bool = False
+    kernels: str = ""
 
     @property
     def is_serial(self) -> bool:
@@ -51,6 +60,15 @@ class TableKey:
     def names(self, i: int) -> tuple[str, ...]:
         """Dim names of operand `i`."""
         return FUNCTIONS[self.function].operands[i][1]
+
+    def dtype_of(self, i: int) -> str:
+        """The element type of operand `i`."""
+        return self.operands[i].dtype or self.dtype
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some operand has another element type than the sums."""
+        return any(o.dtype for o in self.operands)
 
     def with_operand(self, i: int, state: OperandState) -> TableKey:
         ops = list(self.operands)
@@ -99,31 +117,43 @@ class TableKey:
         return None
 
     def pack_width(self, dim: str) -> int:
-        """Tiles of `dim` must start at a panel of every operand: the width of the panels along it (their least common
-        multiple; 1 where no operand is packed)."""
+        """Tiles of `dim` must start at a panel, or at a group, of every operand: the width of the panels or groups
+        along it (their least common multiple; 1 where no operand is packed)."""
         widths = (
             o.layout.pack_width(self.names(i).index(dim)) for i, o in enumerate(self.operands) if dim in self.names(i)
         )
         return math.lcm(*(w for w in widths if w))
 
+    def panel_width(self, dim: str) -> int:
+        """The same of panels alone."""
+        found = ((o.layout.panels, self.names(i)) for i, o in enumerate(self.operands))
+        return math.lcm(*(panels[1] for panels, names in found if panels and names[panels[0]] == dim))
+
 
 def key_of(spec: Spec, target: Target) -> TableKey:
-    """The table key of `spec`. Raises SpecError where the operands do not share one dtype."""
-    if any(t.dtype != spec.operands[0].dtype for t in spec.operands):
-        raise SpecError(f"operands of several dtypes have no implementation: {spec}")
+    """The table key of `spec`. Raises SpecError where no sum of such products is implemented, or a layout is not."""
+    *inputs, out = (t.dtype for t in spec.operands)
+    dtype = accumulator(inputs, out)
+    if dtype is None or dtype not in target.accumulators:
+        raise SpecError(f"{target.name} has no kernels for the dtypes of {spec}")
+    for t in spec.operands:
+        if t.layout.is_packed and t.layout.panels is None:
+            raise SpecError(f"layout {t.layout}: only panels along one of the last two dims are implemented")
     states = tuple(
-        OperandState(t.memory, t.layout, spec.row_class(i), t.unit, t.const) for i, t in enumerate(spec.operands)
+        OperandState(t.memory, t.layout, spec.row_class(i), t.unit, t.const, t.dtype if t.dtype != dtype else None)
+        for i, t in enumerate(spec.operands)
     )
     size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
     far = spec.far or size > target.l3_bytes
     threads = 1 if spec.serial else spec.threads or thread_count()
-    return TableKey(spec.function, spec.operands[0].dtype, states, threads, far, spec.forked)
+    key = TableKey(spec.function, dtype, states, threads, far, spec.forked)
+    return replace(key, kernels=target.narrow_fingerprint) if key.is_narrow or not is_float(dtype) else key
 
 
 def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
     """The Spec at one point of a table; only limits that can still matter are kept."""
     info = FUNCTIONS[key.function]
-    ops = tuple(TensorSpec(key.dtype, o.memory, o.layout, o.stride, o.unit, o.const) for o in key.operands)
+    ops = tuple(TensorSpec(o.dtype or key.dtype, o.memory, o.layout, o.stride, o.unit, o.const) for o in key.operands)
     sizes = tuple(int(dims[d]) for d in info.dims)
     threads = 0 if key.is_serial else key.threads
     return Spec(
@@ -167,18 +197,18 @@ def minimum(a: Any, b: Any) -> Any:
     return a + b - maximum(a, b)
 
 
-def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None) -> Footprint:
-    """The lines of operand `i` at `dims`, in its own layout or in `layout`. Batch dims must have been tiled to 1."""
+def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None, dtype: str | None = None) -> Footprint:
+    """The lines of operand `i` at `dims`, in its own layout and dtype or in `layout` and `dtype`. Batch dims must have
+    been tiled to 1."""
     state = key.operands[i]
     lay = layout or state.layout
     names = key.names(i)
-    size = dtype_bytes(key.dtype)
-    packed = next(((d, w) for d, w in lay.parts if w is not None), None)
+    size = dtype_bytes(dtype or key.dtype_of(i))
+    packed = lay.panels
     if packed is not None:
-        dim, width = packed
-        other = next(d for d, w in lay.parts if w is None and d != 0)
+        dim, width, group = packed
         panels = ceil_div(dims[names[dim]], width)
-        row_lines = ceil_div(dims[names[other]] * width * size, LINE)
+        row_lines = ceil_div(ceil_div(dims[names[3 - dim]], group) * group * width * size, LINE)
         return Footprint(panels, row_lines, panels * row_lines, True, None)
     inner = lay.innermost if lay.innermost != 0 else names.index(names[-1])
     outer = next(d for d in (1, 2) if d != inner)

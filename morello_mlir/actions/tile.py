@@ -38,6 +38,10 @@ class TileAction(Action):
             (self.size % width == 0, f"{self.dim} is packed in panels of {width}: the size must be a multiple of it"),
             ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
             (not key.forked, "threads are under way: only a parallel loop may follow"),
+            (
+                self.dim not in info.reduction or not key.operands[-1].dtype,
+                f"the output is rounded to {key.dtype_of(-1)}: only a kernel may add up along {self.dim}",
+            ),
             (not is_batch or self.size == 1, "the batch dim is tiled by 1"),
         )
 

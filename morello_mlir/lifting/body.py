@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlir import ir
 
-_FLOAT = {"add": ("arith.addf",), "mul": ("arith.mulf",), "fma": ("math.fma",)}
-# How other element types spell the same: i1 contractions are and/or, and inputs may be widened first.
-_ANY = {
-    "add": ("arith.addf", "arith.addi", "arith.ori", "complex.add"),
-    "mul": ("arith.mulf", "arith.muli", "arith.andi", "complex.mul"),
-    "fma": ("math.fma",),
-}
-_CASTS = (
-    "arith.extf",
+from morello_mlir.spec import accumulator
+
+_ADD = ("arith.addf", "arith.addi")
+_MUL = ("arith.mulf", "arith.muli")
+#: Conversions that keep every value, and how the dtype of an 8-bit integer under them is called.
+_WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
+# How element types that we have nothing for spell the same: i1 contractions are and/or, and anything may be converted.
+_ANY_ADD = (*_ADD, "arith.ori", "complex.add")
+_ANY_MUL = (*_MUL, "arith.andi", "complex.mul")
+_ANY_CAST = (
+    *_WIDENING,
     "arith.truncf",
-    "arith.extsi",
-    "arith.extui",
     "arith.trunci",
     "arith.sitofp",
     "arith.uitofp",
@@ -27,53 +26,82 @@ _CASTS = (
 )
 
 
-def is_multiply_add(block: Any) -> bool:
-    """Whether a body with arguments (a, b, acc) yields acc + a * b in floating point, and does nothing else.
+def multiply_add_dtypes(block: Any) -> tuple[str, str, str] | None:
+    """The dtypes of (a, b, acc) where a body with these arguments yields acc + a * b and does nothing else; else None.
 
     Factors and terms may go in either order. Fast-math flags do not matter: the order in which the k loop is summed
-    is ours in any case, as it is a BLAS library's.
+    is ours in any case, as it is a BLAS library's. Factors may be widened first: floats, or integers, whose dtype says
+    by which sign. A sum of a wider type may be rounded to that of acc.
     """
-    return _matches(block, _FLOAT, casts=())
+    found = _parts(block, _ADD, _MUL, _WIDENING, ("arith.truncf",))
+    if found is None:
+        return None
+    a, b, acc = (str(argument.type) for argument in block.arguments)
+    dtypes = _dtype(a, found[0]), _dtype(b, found[1]), acc
+    total = found[2]
+    return dtypes if accumulator(dtypes[:2], acc) in (total, _sums(total)) else None
+
+
+def _sums(total: str) -> str:
+    """The type in which sums of `total` are added up: of narrow floats a wider one."""
+    return "f32" if total in ("bf16", "f16") else total
+
+
+def _dtype(element: str, casts: list[str]) -> str:
+    """The dtype of a factor of MLIR's type `element`, given the conversions that follow; "" for one that has none."""
+    unsigned = casts[:1] == ["arith.extui"]
+    names = {"i8": "u8"} if unsigned else {}
+    return "" if unsigned and element != "i8" else names.get(element, element)
 
 
 def is_multiply_add_of_other_types(block: Any) -> bool:
-    """The same in integers, complex numbers, or with conversions: a contraction, though not one of ours yet."""
-    return _matches(block, _ANY, casts=_CASTS)
+    """The same in any types, with any conversions: a contraction, though perhaps not one of ours."""
+    return _parts(block, _ANY_ADD, _ANY_MUL, _ANY_CAST, _ANY_CAST) is not None
 
 
-def _matches(block: Any, names: Mapping[str, tuple[str, ...]], casts: tuple[str, ...]) -> bool:
+def _parts(
+    block: Any, adds: tuple[str, ...], muls: tuple[str, ...], casts: tuple[str, ...], last: tuple[str, ...]
+) -> tuple[list[str], list[str], str] | None:
+    """Of a body that yields acc + a * b: the conversions of a and of b, innermost first, and the type of the sum; None
+    of any other body. casts: ops that may convert factors and acc; last: what may convert the sum."""
     if len(block.arguments) != 3:
-        return False
+        return None
     a, b, acc = block.arguments
     used: list[Any] = []
 
-    def origin(value: Any) -> Any:
-        """`value`, or what it was before conversions."""
-        while (op := _owner(value, casts)) is not None:
+    def origin(value: Any, names: tuple[str, ...]) -> tuple[Any, list[str]]:
+        """What `value` was before conversions, and these."""
+        found: list[str] = []
+        while (op := _owner(value, names)) is not None:
             used.append(op)
+            found.insert(0, op.name)
             value = op.operands[0]
-        return value
+        return value, found
 
     result = list(block.operations)[-1].operation
     if len(result.operands) != 1:
-        return False
-    factors = _terms(origin(result.operands[0]), acc, names, used, origin)
-    if factors is None or {origin(f) for f in factors} != {a, b}:
-        return False
-    return len(set(used)) + 1 == len(list(block.operations))
+        return None
+    total, _ = origin(result.operands[0], last)
+    factors = _terms(total, acc, adds, muls, used, lambda value: origin(value, casts)[0])
+    if factors is None:
+        return None
+    (x, x_casts), (y, y_casts) = (origin(f, casts) for f in factors)
+    if {x, y} != {a, b} or len(set(used)) + 1 != len(list(block.operations)):
+        return None
+    return (x_casts, y_casts, str(total.type)) if x == a else (y_casts, x_casts, str(total.type))
 
 
-def _terms(value: Any, acc: Any, names: Mapping[str, tuple[str, ...]], used: list[Any], origin: Any) -> Any:
+def _terms(value: Any, acc: Any, adds: tuple[str, ...], muls: tuple[str, ...], used: list[Any], origin: Any) -> Any:
     """The two factors where `value` is acc + product, else None; appends the ops it is made of to `used`."""
-    if (fma := _owner(value, names["fma"])) is not None:
+    if (fma := _owner(value, ("math.fma",))) is not None:
         used.append(fma)
         return fma.operands[:2] if origin(fma.operands[2]) == acc else None
-    add = _owner(value, names["add"])
+    add = _owner(value, adds)
     if add is None:
         return None
     used.append(add)
     for term, other in ((0, 1), (1, 0)):
-        product = _owner(add.operands[term], names["mul"])
+        product = _owner(add.operands[term], muls)
         if product is not None and origin(add.operands[other]) == acc:
             used.append(product)
             return list(product.operands)
@@ -88,8 +116,23 @@ def _owner(value: Any, names: tuple[str, ...]) -> Any:
     return owner.operation if owner.operation.name in names else None
 
 
+def widening_casts(block: Any) -> list[Any] | None:
+    """The conversions, innermost first, of a body that yields its first argument, perhaps widened; None of others."""
+    ops = [op.operation for op in block.operations]
+    value = block.arguments[0]
+    for op in ops:
+        if list(op.operands) != [value]:
+            return None
+        if op == ops[-1]:
+            return ops[:-1]
+        if op.name not in _WIDENING:
+            return None
+        value = op.results[0]
+    return None
+
+
 def yields_zero(op: Any) -> bool:
-    """Whether the body of a structured linalg op yields a floating-point zero constant, whatever it reads: `fill`,
+    """Whether the body of a structured linalg op yields a zero constant, whatever it reads: `fill`,
     or a generic that does the same."""
     block = op.operation.regions[0].blocks[0]
     operations = list(block.operations)
@@ -104,14 +147,11 @@ def yields_zero(op: Any) -> bool:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a value is a scalar floating-point zero constant, or a dense tensor of zeros."""
+    """Whether a value is a scalar zero constant, or a dense tensor of zeros."""
     constant = _owner(value, ("arith.constant",))
     if constant is None:
         return False
     attribute = constant.attributes["value"]
-    if isinstance(attribute, ir.FloatAttr):
-        return bool(attribute.value == 0)
-    if isinstance(attribute, ir.DenseFPElementsAttr) and attribute.is_splat:
-        splat = attribute.get_splat_value()
-        return isinstance(splat, ir.FloatAttr) and bool(splat.value == 0)
-    return False
+    if isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return isinstance(attribute, (ir.FloatAttr, ir.IntegerAttr)) and bool(attribute.value == 0)

@@ -8,13 +8,10 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import linalg
 
-from .body import is_multiply_add, is_multiply_add_of_other_types
+from .body import is_multiply_add_of_other_types, multiply_add_dtypes
 from .outcome import NotLifted
 from .plan import Loop
 from .views import View, view_of
-
-#: Element types that Specs of contractions have so far. All three operands share one.
-DTYPES = ("f32", "f64")
 
 _NAMES = ("the first input", "the second input", "the output")
 _ROLE: dict[tuple[bool, ...], str] = {
@@ -27,10 +24,10 @@ _ROLE: dict[tuple[bool, ...], str] = {
 
 @dataclass(frozen=True)
 class Contraction:
-    """`out[...] (+)= lhs[...] * rhs[...]` over `loops` (all of them, also of one trip). The values and views go
+    """`out[...] (+)= lhs[...] * rhs[...]` over `loops` (all of them, also of one trip). The dtypes, values and views go
     (lhs, rhs, out), which are the linalg op's operands in order."""
 
-    dtype: str
+    dtypes: tuple[str, str, str]
     loops: tuple[Loop, ...]
     values: tuple[Any, Any, Any]
     views: tuple[View, View, View]
@@ -75,30 +72,29 @@ def recognise(op: Any) -> Contraction:
     inputs, outputs = operands_of(op)
     if len(inputs) != 2 or len(outputs) != 1:
         raise NotLifted(f"not a contraction: it has {_count(inputs, 'input')} and {_count(outputs, 'output')}")
-    _check_body(op)
+    dtypes = _dtypes(op)
     values = (*inputs, *outputs)
     maps = [_dims_of(m, what) for m, what in zip(indexing_maps(op), _NAMES, strict=True)]
     views = tuple(view_of(v.type, what) for v, what in zip(values, _NAMES, strict=True))
     if not views[2].injective:
         raise NotLifted(f"elements of the output overlap ({values[2].type})")
     loops = _loops(op, maps, views)
-    return Contraction(views[0].dtype, loops, values, views)  # type: ignore[arg-type]
+    return Contraction(dtypes, loops, values, views)  # type: ignore[arg-type]
 
 
 def _count(values: list[Any], noun: str) -> str:
     return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"
 
 
-def _check_body(op: Any) -> None:
+def _dtypes(op: Any) -> tuple[str, str, str]:
+    """The dtypes of lhs, rhs and out. Raises NotLifted where the body is no multiply-add of types that we have."""
     block = op.operation.regions[0].blocks[0]
-    types = [str(a.type) for a in block.arguments]
-    ours = len(set(types)) == 1 and types[0] in DTYPES
-    if is_multiply_add(block):
-        if not ours:
-            raise NotLifted(f"element types {' x '.join(types[:2])} -> {types[2]}: only {' and '.join(DTYPES)} so far")
-        return
-    if not ours and is_multiply_add_of_other_types(block):
-        raise NotLifted(f"element types {' x '.join(types[:2])} -> {types[2]}: only {' and '.join(DTYPES)} so far")
+    dtypes = multiply_add_dtypes(block)
+    if dtypes is not None:
+        return dtypes
+    if is_multiply_add_of_other_types(block):
+        lhs, rhs, out = (str(a.type) for a in block.arguments)
+        raise NotLifted(f"element types {lhs} x {rhs} -> {out}: no kernel adds these up")
     raise NotLifted("not a contraction: the body is not out + lhs * rhs")
 
 

@@ -11,7 +11,7 @@ from mlir.dialects import arith, func, memref, scf
 
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search.schedule import Hole, Parallel, Serial, parse, walk
-from morello_mlir.spec import dense_strides
+from morello_mlir.spec import dense_strides, element_type
 
 from .outcome import Lifted
 from .plan import Operand, Plan
@@ -69,7 +69,8 @@ class Functions:
 
     def _unused_name(self, plan: Plan) -> str:
         spec = plan.spec
-        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{spec.operands[0].dtype}"
+        dtypes = "_".join(dict.fromkeys(t.dtype for t in spec.operands))
+        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{dtypes}"
         name, count = stem, 0
         while f'"{name}"' in self._taken:
             count += 1
@@ -110,8 +111,8 @@ def given_schedule(op: Any) -> str | None:
 
 
 def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], given: _Given) -> None:
-    scalar = ir.Type.parse(plan.spec.operands[0].dtype)
-    inputs = [ir.MemRefType.get([], scalar)] * 3 + [ir.IndexType.get()] * sum(shifted)
+    scalars = [ir.Type.parse(element_type(t.dtype)) for t in plan.spec.operands]
+    inputs = [ir.MemRefType.get([], scalar) for scalar in scalars] + [ir.IndexType.get()] * sum(shifted)
     function = func.FuncOp(name, (inputs, []), visibility="private")
     function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     block = function.add_entry_block()

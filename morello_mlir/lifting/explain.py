@@ -35,7 +35,7 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
     except NotLifted as reason:
         return Rejected(str(reason))
     try:
-        plan = make_plan(contraction.loops, contraction.dtype, accumulate=zeroed is None)
+        plan = make_plan(contraction.loops, contraction.dtypes, accumulate=zeroed is None)
     except SpecError as error:
         return Rejected(str(error))
     return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)

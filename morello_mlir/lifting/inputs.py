@@ -1,5 +1,6 @@
 """Reads a contraction's tensor inputs through the copies that frontends put before it, and gives it a zero fill of
-its own. A transpose or a broadcast along a batch dim is only another indexing map: no data needs to move.
+its own. A transpose or a broadcast along a batch dim is only another indexing map: no data needs to move; where
+elements are widened, the contraction can do that as it reads them.
 """
 
 from __future__ import annotations
@@ -10,55 +11,60 @@ from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from .aliases import nested_ops
-from .body import is_zero
+from .body import is_zero, multiply_add_dtypes, widening_casts
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
 
 
 def read_through_copies(op: Any) -> Any:
-    """Rewrites a contraction on tensors to read the sources of transposed or broadcast inputs; returns the op that
-    now computes it. Ops that have no users left are erased."""
+    """Rewrites a contraction on tensors to read the sources of transposed, broadcast or widened inputs; returns the op
+    that now computes it. Ops that have no users left are erased."""
     maps = [list(m.results) for m in indexing_maps(op)]
     inputs, (out,) = operands_of(op)
     sources = list(inputs)
+    casts: list[list[Any]] = [[], []]
     for i in (0, 1):
         # Copies of copies: every step reads through one.
         while (step := _step(sources[i], maps[i], maps[1 - i], maps[2])) is not None:
-            sources[i], maps[i] = step
+            sources[i], maps[i], more = step
+            casts[i] = [*more, *casts[i]]
     if sources == inputs:
         return op
-    new = _generic(op, sources, out, maps)
+    new = _generic(op, sources, out, maps, casts)
+    if any(casts) and multiply_add_dtypes(new.regions[0].blocks[0]) is None:
+        # Types that we have no kernels for: as it was.
+        new.erase()
+        return op
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
     return new
 
 
-def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any]] | None:
-    """(source, its map) where `value`, indexed by `exprs`, is a copy of a tensor with permuted or additional dims."""
+def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any], list[Any]] | None:
+    """(source, its map, casts) where `value`, indexed by `exprs`, is a copy of a tensor with permuted or additional
+    dims, or wider elements."""
     copy = _copy_of(value)
     if copy is None:
         return None
-    source, source_map, copy_map = copy
+    source, source_map, copy_map, casts = copy
     at = {e: i for i, e in enumerate(copy_map)}
     kept = [exprs[at[e]] for e in source_map]
     dropped = [exprs[i] for e, i in at.items() if e not in source_map]
     # A loop that this input no longer has must be in both of the others, or it would be no loop of a contraction.
     if any(e not in other or e not in out for e in dropped):
         return None
-    return source, kept
+    return source, kept, casts
 
 
-def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any]] | None:
-    """(source, its map, the copy's map) where `value` is made by an op whose body yields its only input."""
+def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
+    """(source, its map, the copy's map, casts) where `value` is made by an op whose body yields its only input, perhaps
+    by way of widening casts."""
     if isinstance(value.owner, ir.Block) or not is_structured(value.owner):
         return None
     op = value.owner.operation
     inputs, outputs = operands_of(op)
-    body = list(op.regions[0].blocks[0].operations)
-    if len(inputs) != 1 or len(outputs) != 1 or len(body) != 1:
-        return None
-    yielded = list(body[0].operation.operands)
-    if yielded != [op.regions[0].blocks[0].arguments[0]] or not isinstance(inputs[0].type, ir.RankedTensorType):
+    casts = widening_casts(op.regions[0].blocks[0])
+    if len(inputs) != 1 or len(outputs) != 1 or casts is None or not isinstance(inputs[0].type, ir.RankedTensorType):
         return None
     source_map, copy_map = indexing_maps(op)
     if not copy_map.is_permutation or not source_map.is_projected_permutation:
@@ -66,11 +72,12 @@ def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any]] | None:
     exprs = list(source_map.results)
     if not all(isinstance(e, ir.AffineDimExpr) for e in exprs):  # a zero: the dim of a broadcast size one
         return None
-    return inputs[0], exprs, list(copy_map.results)
+    return inputs[0], exprs, list(copy_map.results), casts
 
 
-def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]]) -> Any:
-    """A generic multiply-add in place of `op`, with its discardable attributes."""
+def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]], casts: list[list[Any]]) -> Any:
+    """A generic with the body of `op`, before `op`, with its discardable attributes. casts: what is done to the
+    elements of each input first."""
     count = indexing_maps(op)[0].n_dims
     written = [e.position for e in maps[2] if isinstance(e, ir.AffineDimExpr)]
     kinds = ["parallel" if d in written else "reduction" for d in range(count)]
@@ -82,15 +89,29 @@ def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]]) -> Any
             ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, m)) for m in maps]),
             ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in kinds]),
         ).operation
-        element = out.type.element_type
-        body = new.regions[0].blocks.append(element, element, element)
+        body = new.regions[0].blocks.append(*(v.type.element_type for v in (*inputs, out)))
+        old = op.regions[0].blocks[0]
         with ir.InsertionPoint(body):
-            lhs, rhs, acc = body.arguments
-            linalg.YieldOp([arith.addf(acc, arith.mulf(lhs, rhs))])
+            starts = [_cast(x, more) for x, more in zip(body.arguments, [*casts, []], strict=True)]
+            values = dict(zip(old.arguments, starts, strict=True))
+            for inner in old.operations:
+                copy = inner.operation.clone()
+                for i, operand in enumerate(copy.operands):
+                    copy.operands[i] = values.get(operand, operand)
+                values.update(zip(inner.operation.results, copy.results, strict=True))
     for name in op.attributes:
         if "." in name and not name.startswith("linalg."):
             new.attributes[name] = op.attributes[name]
     return new
+
+
+def _cast(value: Any, casts: list[Any]) -> Any:
+    """`value` after copies of the ops `casts`."""
+    for op in casts:
+        copy = op.clone()
+        copy.operands[0] = value
+        value = copy.results[0]
+    return value
 
 
 def own_zero_fill(op: Any) -> None:
@@ -104,7 +125,7 @@ def own_zero_fill(op: Any) -> None:
         return
     kind = out.type
     with op.location, ir.InsertionPoint(op):
-        zero = arith.constant(kind.element_type, 0.0)
+        zero = arith.constant(kind.element_type, 0.0 if isinstance(kind.element_type, ir.FloatType) else 0)
         empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
         new = linalg.fill(zero, outs=[empty])
     op.operands[len(op.operands) - 1] = new
@@ -123,4 +144,7 @@ def _is_simple(op: Any) -> bool:
         return False
     if op.name in ("tensor.empty", "arith.constant"):
         return True
-    return is_structured(op) and len(list(op.regions[0].blocks[0].operations)) == 1
+    if not is_structured(op):
+        return False
+    body = op.regions[0].blocks[0]
+    return len(list(body.operations)) == 1 or widening_casts(body) is not None

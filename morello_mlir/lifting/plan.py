@@ -88,8 +88,11 @@ def _continues(outer: Loop, inner: Loop) -> bool:
     return all(o is None or i is None or o == i * inner.size for o, i in pairs)
 
 
-def make_plan(loops: Sequence[Loop], dtype: str, accumulate: bool) -> Plan:
-    """Plans a contraction over `loops`. accumulate: out += lhs @ rhs instead of out = lhs @ rhs."""
+def make_plan(loops: Sequence[Loop], dtypes: Sequence[str], accumulate: bool) -> Plan:
+    """Plans a contraction over `loops`.
+
+    dtypes: of the inputs and the output. accumulate: out += lhs @ rhs instead of out = lhs @ rhs.
+    """
     chosen, outer = _choose(merge_loops(loops))
     reads = accumulate or any(loop.role == "k" for loop in outer)
     sources = (LHS, RHS, OUT)
@@ -101,7 +104,7 @@ def make_plan(loops: Sequence[Loop], dtype: str, accumulate: bool) -> Plan:
     operands = []
     specs = []
     for i, (_, dims) in enumerate(function.operands):
-        operand, tensor = _operand(i, sources[i], [chosen.get(d) for d in dims], dtype)
+        operand, tensor = _operand(i, sources[i], [chosen.get(d) for d in dims], dtypes[sources[i]])
         operands.append(operand)
         specs.append(tensor)
     sizes = tuple(chosen[role].size if role in chosen else 1 for role in ROLES)

@@ -54,7 +54,7 @@ class Aheads:
         empty = b.value(f"arith.cmpi eq, {state}, {b.constant('0', 'i32')} : i32")
         base, offset = source.parts(b)
         b.line(f"scf.if {empty} {{")
-        b.line(f"func.call @{filler(name)}({base}, {offset}) : (memref<{view.dtype}>, index) -> ()")
+        b.line(f"func.call @{filler(name)}({base}, {offset}) : (memref<{source.view.element}>, index) -> ()")
         b.line("}")
         sizes, strides = (", ".join(map(str, x)) for x in (view.shape, view.strides))
         line = _line(b, buffer, view)
@@ -64,7 +64,7 @@ class Aheads:
 
     def _name(self, plan: Ahead, source: View, contents: str) -> str:
         if contents:
-            key = f"{contents} {source} {plan.dim} {plan.width}"
+            key = f"{contents} {source} {plan.dim} {plan.width} {plan.group} {plan.dtype}"
             return PREFIX + hashlib.blake2s(key.encode(), digest_size=8).hexdigest()
         taken = self._taken | self._made
         return next(n for i in itertools.count() if (n := f"{PREFIX}{i}") not in taken)
@@ -74,10 +74,10 @@ class Aheads:
         if name in self._made:
             return
         self._made.add(name)
-        arguments = f"(%base: memref<{source.dtype}>, %offset: index)"
+        arguments = f"(%base: memref<{source.element}>, %offset: index)"
         if name in self._taken:
             self.declarations.append(f'memref.global "private" @{name} : {buffer.type}')
-            self.declarations.append(f"func.func private @{filler(name)}(memref<{source.dtype}>, index)")
+            self.declarations.append(f"func.func private @{filler(name)}(memref<{source.element}>, index)")
             return
         b = Builder(machine)
         buffer = replace(buffer, name=b.value(f"memref.get_global @{name} : {buffer.type}"))
@@ -95,7 +95,7 @@ class Aheads:
 def panels_of(plan: Ahead, source: View) -> View:
     """How the panels of `source` lie. One that all batches share is packed once."""
     shared = source.strides[0] == 0
-    view = View.panels(source.dtype, (1, *source.sizes[1:]) if shared else source.sizes, plan.dim, plan.width)
+    view = View.panels(plan.dtype, (1, *source.sizes[1:]) if shared else source.sizes, plan.dim, plan.width, plan.group)
     return replace(view, sizes=source.sizes, strides=(0, *view.strides[1:])) if shared else view
 
 
@@ -105,7 +105,7 @@ def _batches(view: View) -> int:
 
 
 def _elements(view: View) -> int:
-    _, panels, _, _ = view.shape
+    _, panels, *_ = view.shape
     return _batches(view) * panels * view.strides[1]
 
 
@@ -116,8 +116,8 @@ def _bytes(view: View) -> int:
 
 def _line(b: Builder, buffer: Arena, view: View) -> Flat:
     """The panels as a line of elements."""
-    type_ = f"memref<{_elements(view)}x{view.dtype}>"
-    return Flat(buffer.part(b, HEADER, type_), type_)
+    type_ = f"memref<{_elements(view)}x{view.element}>"
+    return Flat(buffer.part(b, HEADER, type_), type_, view.dtype)
 
 
 def _pointer(b: Builder, buffer: Arena) -> str:

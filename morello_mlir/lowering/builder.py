@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..spec import dtype_bytes, element_type, is_float
 from .machine import Machine
 
 if TYPE_CHECKING:
@@ -168,8 +169,10 @@ class Builder:
 
     # ---------------------------------------------------------------- scalars
 
-    def zero(self) -> str:
-        return self.constant("0.0", self.machine.dtype)
+    def zero(self, dtype: str | None = None) -> str:
+        """Zero of `dtype`, or of the type of the sums."""
+        dtype = dtype or self.machine.dtype
+        return self.constant("0.0" if is_float(dtype) else "0", element_type(dtype))
 
     def load(self, mem: Flat, at: Index) -> str:
         return self.value(f"memref.load {mem.name}[{self.index(at)}] : {mem.type}")
@@ -180,48 +183,91 @@ class Builder:
     def prefetch(self, mem: Flat, at: Index, kind: str = "read", locality: int = 3) -> None:
         self.line(f"memref.prefetch {mem.name}[{self.index(at)}], {kind}, locality<{locality}>, data : {mem.type}")
 
+    # ---------------------------------------------------------------- element types
+
+    def convert(self, value: str, source: str, target: str, lanes: int = 0) -> str:
+        """A scalar, or a vector of `lanes`, of dtype `source` as `target`: a wider one, or a narrower float, rounded to
+        nearest even."""
+        if source == target:
+            return value
+        here, there = (f"vector<{lanes}x{x}>" if lanes else x for x in (element_type(source), element_type(target)))
+        if is_float(source):
+            op = "extf" if dtype_bytes(target) > dtype_bytes(source) else "truncf"
+        else:
+            op = "extui" if source == "u8" else "extsi"
+        return self.value(f"arith.{op} {value} : {here} to {there}")
+
+    def read(self, mem: Flat, at: Index) -> str:
+        """An element in the type of the sums."""
+        return self.convert(self.load(mem, at), mem.dtype, self.machine.dtype)
+
+    def write(self, value: str, mem: Flat, at: Index) -> None:
+        """Stores a sum as an element."""
+        self.store(self.convert(value, self.machine.dtype, mem.dtype), mem, at)
+
+    def vread(self, mem: Flat, at: Index, width: int, stride: int = 1) -> str:
+        """As `vload` of a register of sums, in their type."""
+        lanes = self.machine.lanes
+        return self.convert(self.vload(mem, at, width, stride=stride), mem.dtype, self.machine.dtype, lanes)
+
+    def vwrite(self, value: str, mem: Flat, at: Index, width: int, stride: int = 1) -> None:
+        """As `vstore` of a register of sums, as elements of `mem`."""
+        self.vstore(
+            self.convert(value, self.machine.dtype, mem.dtype, self.machine.lanes), mem, at, width, stride=stride
+        )
+
     # ---------------------------------------------------------------- vectors
 
-    def zeros(self, lanes: int | None = None) -> str:
-        return self.constant("dense<0.0>", self.machine.vector(lanes))
+    def zeros(self, lanes: int | None = None, dtype: str | None = None) -> str:
+        zero = "0.0" if is_float(dtype or self.machine.dtype) else "0"
+        return self.constant(f"dense<{zero}>", self.machine.vector(lanes, dtype))
 
     def broadcast(self, scalar: str) -> str:
+        """A sum in all lanes."""
         return self.value(f"vector.broadcast {scalar} : {self.machine.dtype} to {self.machine.vector()}")
 
     def fma(self, x: str, y: str, acc: str) -> str:
-        return self.value(f"vector.fma {x}, {y}, {acc} : {self.machine.vector()}")
+        if is_float(self.machine.dtype):
+            return self.value(f"vector.fma {x}, {y}, {acc} : {self.machine.vector()}")
+        return self.add_vectors(self.value(f"arith.muli {x}, {y} : {self.machine.vector()}"), acc)
 
-    def addf(self, x: str, y: str) -> str:
-        return self.value(f"arith.addf {x}, {y} : {self.machine.vector()}")
+    def add_vectors(self, x: str, y: str) -> str:
+        op = "addf" if is_float(self.machine.dtype) else "addi"
+        return self.value(f"arith.{op} {x}, {y} : {self.machine.vector()}")
 
-    def shuffle(self, x: str, y: str, picks: Sequence[int], lanes: int) -> str:
-        t = self.machine.vector(lanes)
+    def bitcast(self, x: str, lanes: int, dtype: str, to_lanes: int, to_dtype: str) -> str:
+        """The bits of a vector as another."""
+        here, there = self.machine.vector(lanes, dtype), self.machine.vector(to_lanes, to_dtype)
+        return x if here == there else self.value(f"vector.bitcast {x} : {here} to {there}")
+
+    def shuffle(self, x: str, y: str, picks: Sequence[int], lanes: int, dtype: str) -> str:
+        t = self.machine.vector(lanes, dtype)
         return self.value(f"vector.shuffle {x}, {y} [{', '.join(map(str, picks))}] : {t}, {t}")
 
     def vload(self, mem: Flat, at: Index, width: int, lanes: int | None = None, stride: int = 1) -> str:
         """`width` elements from `at`, `stride` apart, in a vector of `lanes`; the other lanes are zero. Touches nothing
         else."""
         lanes = lanes or self.machine.lanes
-        t = self.machine.vector(lanes)
+        t = self.machine.vector(lanes, mem.dtype)
         if stride != 1 and width > 1:
             return self._assemble(mem, at, width, lanes, stride)
         i = self.index(at)
         if width == lanes:
             return self.value(f"vector.load {mem.name}[{i}] : {mem.type}, {t}")
-        mask, zeros = self.mask(width, lanes), self.zeros(lanes)
+        mask, zeros = self.mask(width, lanes), self.zeros(lanes, mem.dtype)
         types = f"{mem.type}, vector<{lanes}xi1>, {t} into {t}"
         return self.value(f"vector.maskedload {mem.name}[{i}], {mask}, {zeros} : {types}")
 
     def _assemble(self, mem: Flat, at: Index, width: int, lanes: int, stride: int) -> str:
         """A vector of elements that are not neighbours, one load each."""
         parts = [self.load(mem, self.add(at, i * stride)) for i in range(width)]
-        parts += [self.zero()] * (lanes - width)
-        return self.value(f"vector.from_elements {', '.join(parts)} : {self.machine.vector(lanes)}")
+        parts += [self.zero(mem.dtype)] * (lanes - width)
+        return self.value(f"vector.from_elements {', '.join(parts)} : {self.machine.vector(lanes, mem.dtype)}")
 
     def vstore(self, value: str, mem: Flat, at: Index, width: int, lanes: int | None = None, stride: int = 1) -> None:
         """The first `width` lanes of a vector of `lanes` to `at`, `stride` apart. Touches nothing else."""
         lanes = lanes or self.machine.lanes
-        t = self.machine.vector(lanes)
+        t = self.machine.vector(lanes, mem.dtype)
         if stride != 1 and width > 1:
             for i in range(width):
                 self._store_lane(value, i, t, mem, self.add(at, i * stride))
@@ -231,15 +277,16 @@ class Builder:
             mask, types = self.mask(width, lanes), f"{mem.type}, vector<{lanes}xi1>, {t}"
             self.line(f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {types}")
         else:
-            self._store_pieces(value, t, mem, at, width)
+            self._store_pieces(value, lanes, mem, at, width)
 
-    def _store_pieces(self, value: str, t: str, mem: Flat, at: Index, width: int) -> None:
-        for start, size in self.machine.split(width):
+    def _store_pieces(self, value: str, lanes: int, mem: Flat, at: Index, width: int) -> None:
+        t = self.machine.vector(lanes, mem.dtype)
+        for start, size in self.machine.split(width, lanes):
             place = self.add(at, start)
             if size == 1:
                 self._store_lane(value, start, t, mem, place)
                 continue
-            small = self.machine.vector(size)
+            small = self.machine.vector(size, mem.dtype)
             piece = self.value(
                 f"vector.extract_strided_slice {value} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : "
                 f"{t} to {small}"
@@ -247,5 +294,5 @@ class Builder:
             self.line(f"vector.store {piece}, {mem.name}[{self.index(place)}] : {mem.type}, {small}")
 
     def _store_lane(self, value: str, lane: int, t: str, mem: Flat, at: Index) -> None:
-        scalar = self.value(f"vector.extract {value}[{lane}] : {self.machine.dtype} from {t}")
+        scalar = self.value(f"vector.extract {value}[{lane}] : {element_type(mem.dtype)} from {t}")
         self.store(scalar, mem, at)

@@ -35,7 +35,8 @@ class Root:
 
     @property
     def dtype(self) -> str:
-        return self.spec.operands[OUT].dtype
+        """In which the contraction is added up."""
+        return self.spec.sums
 
     @property
     def in_registers(self) -> bool:
@@ -154,8 +155,10 @@ def view_of(spec: Spec, i: int, type_: Any) -> View:
     if not isinstance(type_, ir.MemRefType):
         raise SpecError(f"operand {i}: expected a memref, not {type_}")
     tensor = spec.operands[i]
-    packed = panels_of(tensor.layout, spec.operand_names(i)) if tensor.layout.is_packed else None
-    view = View(tensor.dtype, spec.operand_shape(i), (), packed)
+    view = View(tensor.dtype, spec.operand_shape(i), ())
+    if tensor.layout.is_packed:
+        dim, width, group = panels_of(tensor.layout, spec.operand_names(i))
+        view = replace(view, packed=(dim, width), group=group)
     strides, _ = type_.get_strides_and_offset()
     if tuple(type_.shape) == view.shape:
         return replace(view, strides=tuple(strides))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..actions import DotFma
-from ..spec import dtype_bytes
+from ..actions import PAIR_KERNELS, DotFma
+from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
 from .plan import Sizes
 from .views import Flat, Operand
@@ -53,9 +53,9 @@ class _Strides:
     widths: tuple[int, ...]
 
 
-def unroll(rows: int, vectors: int) -> int:
+def unroll(rows: int, vectors: int, kernel: str = "") -> int:
     """K steps in one iteration of the loop: enough to hide its own instructions, no more than pays for compiling."""
-    return 4 if rows * vectors <= 16 else 2
+    return (4 if rows * vectors <= 16 else 2) * GROUPS.get(kernel, 1)
 
 
 def broadcast_fma(
@@ -105,7 +105,7 @@ def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
 
 def _ask(b: Builder, w: Flat, k: Index, s: _Strides, count: int) -> None:
     """Asks for the lines of `count` rows of rhs from row `k` on."""
-    line = _LINE // dtype_bytes(b.machine.dtype)
+    line = _LINE // dtype_bytes(w.dtype)
     base = b.mul(k, s.rhs_step)
     for step in range(count):
         for at in range(0, sum(s.widths), line):
@@ -118,15 +118,173 @@ def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, t
     for step in range(count):
         row = b.add(at[1], step * s.rhs_step)
         vectors = [
-            b.vload(w, b.add(row, v * b.machine.lanes * s.rhs_lane), width, stride=s.rhs_lane)
+            b.vread(w, b.add(row, v * b.machine.lanes * s.rhs_lane), width, stride=s.rhs_lane)
             for v, width in enumerate(s.widths)
         ]
         for r in range(tile.rows):
-            x = b.broadcast(b.load(a, b.add(at[0], step * s.lhs_step + r * s.lhs_row)))
+            x = b.broadcast(b.read(a, b.add(at[0], step * s.lhs_step + r * s.lhs_row)))
             for v, y in enumerate(vectors):
                 i = r * tile.vectors + v
                 values[i] = b.fma(x, y, values[i])
     return values
+
+
+# ---------------------------------------------------------------- groups along k
+
+
+#: How many neighbours along k the kernels for groups take at once.
+GROUPS = {k.name: k.group for k in PAIR_KERNELS}
+#: Adds to an accumulator the products of two vectors of groups, given as SSA names: (builder, lhs, rhs, accumulator).
+Multiply = Callable[[Builder, str, str, str], str]
+
+
+def dpbf16(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
+    """Adds lhs @ rhs to a register tile, two bf16 products an instruction."""
+
+    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
+        return _intrinsic(b, "avx512bf16.dpbf16ps", (acc, x, y), ("bf16", 2))
+
+    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("bf16", 2, multiply))
+
+
+def maddwd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
+    """Adds lhs @ rhs to a register tile, two i16 products an instruction."""
+    name = "avx512.pmaddw.d" if b.machine.vector_bytes == 64 else "avx2.pmadd.wd"
+
+    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
+        return b.add_vectors(_intrinsic(b, name, (x, y), ("i16", 2)), acc)
+
+    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("i16", 2, multiply))
+
+
+def dpbusd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
+    """Adds lhs @ rhs to a register tile, four products of an unsigned and a signed byte an instruction.
+
+    Where both are signed, 128 is added to lhs: a flip of its upper bit. What that adds to every row is summed up beside
+    the tile, and taken off at the end.
+    """
+    swapped = rhs.view.dtype == "u8"
+
+    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
+        return _intrinsic(b, "avx512.vpdpbusd", (acc, y, x) if swapped else (acc, x, y), ("i8", 4))
+
+    signed = lhs.view.dtype == rhs.view.dtype == "i8"
+    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("i8", 4, multiply, offset=128 if signed else 0))
+
+
+def _intrinsic(b: Builder, name: str, values: Sequence[str], groups: tuple[str, int]) -> str:
+    """A call of the LLVM intrinsic `name` of the machine's vector width: sums first, if there are three values."""
+    dtype, group = groups
+    sums, vector = b.machine.vector(), b.machine.vector(b.machine.lanes * group, dtype)
+    width = "" if name.startswith("avx2.") else f".{b.machine.vector_bytes * 8}"
+    types = ", ".join([sums, vector, vector][-len(values) :])
+    return b.value(f'llvm.call_intrinsic "llvm.x86.{name}{width}"({", ".join(values)}) : ({types}) -> {sums}')
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a kernel does with a group: the dtype of elements, how many, the instruction, and what is added to lhs."""
+
+    dtype: str
+    group: int
+    multiply: Multiply
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Where groups are: memory; elements from one row of lhs to the next, from one group to the next, in a vector of
+    rhs, and in a row of its panel."""
+
+    a: Flat
+    w: Flat
+    lhs_row: int
+    lhs_step: int
+    rhs_step: int
+    rhs_vector: int
+    rhs_row: int
+
+
+def _groups(
+    b: Builder, sizes: Sizes, inputs: tuple[Operand, Operand], tile: Bundle, looped: Index | None, s: _Step
+) -> Bundle:
+    """The loop over k of a kernel for groups; `looped` as in `broadcast_fma`."""
+    (lhs, rhs), group, depth = inputs, s.group, sizes[2]
+    in_groups = lhs.view.group == group
+    step = unroll(tile.rows, tile.vectors) * group
+    lhs_step = lhs.view.stride(2) if in_groups else group
+    rhs_step = rhs.view.stride(1)
+    further = 0 if looped is None else b.div(b.add(looped, -step), group)
+    g = _Groups(
+        lhs.flat(b, b.mul(further, lhs_step)),
+        rhs.flat(b, b.mul(further, rhs_step)),
+        lhs.view.stride(1),
+        lhs_step,
+        rhs_step,
+        b.machine.lanes * group,
+        rhs.view.packed[1] * group if rhs.view.packed else 0,
+    )
+    values = list(tile.values)
+    if s.offset:
+        values += [b.zeros()] * tile.vectors
+    after = depth % step
+    whole: Index = depth - after if looped is None else looped
+    if whole:
+        with b.carrying_loop(0, whole, step, values, b.machine.vector()) as (k, carried):
+            carried.results = _group_steps(b, g, b.div(k, group), tile, carried.args, s, (step, in_groups))
+        values = list(carried.results)
+    if after:
+        values = _group_steps(b, g, b.div(whole, group), tile, values, s, (after, in_groups))
+    return tile.with_values(_without_offset(b, tile, values) if s.offset else values)
+
+
+def _group_steps(
+    b: Builder, g: _Groups, at: Index, tile: Bundle, before: Sequence[str], s: _Step, extent: tuple[int, bool]
+) -> list[str]:
+    """The steps from group `at` on, without a loop. extent: how many k they take, and whether lhs is in groups, padded
+    with zeros to whole ones; where it is not, no more than there is is read."""
+    values, lanes = list(before), b.machine.lanes
+    depth, padded = extent
+    for number, first in enumerate(range(0, depth, s.group)):
+        row = b.add(b.mul(at, g.rhs_step), number * g.rhs_step)
+        starts = range(0, tile.vectors * g.rhs_vector, g.rhs_vector)
+        vectors = [b.vload(g.w, b.add(row, v), min(g.rhs_vector, g.rhs_row - v), g.rhs_vector) for v in starts]
+        here = b.add(b.mul(at, g.lhs_step), number * g.lhs_step)
+        width = s.group if padded else min(s.group, depth - first)
+        for r in range(tile.rows):
+            x = _group_in_all(b, g.a, b.add(here, r * g.lhs_row), width, s)
+            for v, y in enumerate(vectors):
+                i = r * tile.vectors + v
+                values[i] = s.multiply(b, x, y, values[i])
+        if s.offset:
+            same = b.constant(f"dense<{_signed(s.offset)}>", b.machine.vector(lanes * s.group, s.dtype))
+            for v, y in enumerate(vectors):
+                i = tile.rows * tile.vectors + v
+                values[i] = s.multiply(b, same, y, values[i])
+    return values
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+def _group_in_all(b: Builder, a: Flat, at: Index, width: int, s: _Step) -> str:
+    """A group of lhs, zeros after `width` elements, in all lanes."""
+    lanes = b.machine.lanes
+    some = b.bitcast(b.vload(a, at, width, s.group), s.group, s.dtype, 1, "i32")
+    every = b.value(f"vector.broadcast {some} : vector<1xi32> to {b.machine.vector(lanes, 'i32')}")
+    if s.offset:
+        bits = int.from_bytes(bytes([s.offset] * 4), "little", signed=True)
+        flip = b.constant(f"dense<{bits}>", b.machine.vector(lanes, "i32"))
+        every = b.value(f"arith.xori {every}, {flip} : {b.machine.vector(lanes, 'i32')}")
+    return b.bitcast(every, lanes, "i32", lanes * s.group, s.dtype)
+
+
+def _without_offset(b: Builder, tile: Bundle, values: Sequence[str]) -> list[str]:
+    """The tile without what the offset added: the last row of `values`."""
+    count, t = tile.rows * tile.vectors, b.machine.vector()
+    extra = values[count:]
+    return [b.value(f"arith.subi {x}, {extra[i % tile.vectors]} : {t}") for i, x in enumerate(values[:count])]
 
 
 # ---------------------------------------------------------------- dot_fma
@@ -180,34 +338,43 @@ class _Dots:
 
     def _vector(self, mem: Flat, i: int, strides: tuple[int, int], k: Index, width: int) -> str:
         at = self.b.add(self.b.mul(k, strides[1]), i * strides[0])
-        return self.b.vload(mem, at, width, stride=strides[1])
+        return self.b.vread(mem, at, width, stride=strides[1])
 
 
 def _sum(b: Builder, vectors: list[str]) -> str:
     """The sum of all lanes of all `vectors`, by a tree."""
     while len(vectors) > 1:
-        pairs = [b.addf(x, y) for x, y in zip(vectors[::2], vectors[1::2], strict=False)]
+        pairs = [b.add_vectors(x, y) for x, y in zip(vectors[::2], vectors[1::2], strict=False)]
         vectors = pairs + vectors[len(pairs) * 2 :]
     t = b.machine
     # Without `reassoc` the lanes would be added one after the other.
-    return b.value(f"vector.reduction <add>, {vectors[0]} fastmath<reassoc> : {t.vector()} into {t.dtype}")
+    how = " fastmath<reassoc>" if is_float(t.dtype) else ""
+    return b.value(f"vector.reduction <add>, {vectors[0]}{how} : {t.vector()} into {t.dtype}")
 
 
 def _add_to(b: Builder, total: str, c: Flat, at: int, first: First) -> None:
     """Stores `total`, or adds it to what is there."""
     if first is True:
-        b.store(total, c, at)
+        b.write(total, c, at)
         return
     if first is False:
-        b.store(_plus(b, b.load(c, at), total), c, at)
+        b.write(_plus(b, b.read(c, at), total), c, at)
         return
     with b.branch(first, b.machine.dtype, [total]) as computed:
-        computed.results = [_plus(b, b.load(c, at), total)]
-    b.store(computed.results[0], c, at)
+        computed.results = [_plus(b, b.read(c, at), total)]
+    b.write(computed.results[0], c, at)
 
 
 def _plus(b: Builder, x: str, y: str) -> str:
-    return b.value(f"arith.addf {x}, {y} : {b.machine.dtype}")
+    return b.value(f"arith.{'addf' if is_float(b.machine.dtype) else 'addi'} {x}, {y} : {b.machine.dtype}")
+
+
+def _multiply_add(b: Builder, x: str, y: str, acc: str) -> str:
+    """acc + x * y, scalars."""
+    if not is_float(b.machine.dtype):
+        return _plus(b, acc, b.value(f"arith.muli {x}, {y} : {b.machine.dtype}"))
+    product = b.value(f"arith.mulf {x}, {y} fastmath<contract> : {b.machine.dtype}")
+    return b.value(f"arith.addf {acc}, {product} fastmath<contract> : {b.machine.dtype}")
 
 
 # ---------------------------------------------------------------- scalar
@@ -222,13 +389,20 @@ def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) 
         start = _initial(b, c, at, first)
         row, column = _offset(b, lhs, batch, i, 0), _offset(b, rhs, batch, 0, j)
         with b.carrying_loop(0, sizes[2], 1, [start], b.machine.dtype) as (k, carried):
-            x = b.load(a, b.add(row, b.mul(k, lhs.view.stride(2))))
-            y = b.load(w, b.add(column, b.mul(k, rhs.view.stride(1))))
-            product = b.value(f"arith.mulf {x}, {y} fastmath<contract> : {b.machine.dtype}")
-            carried.results = [
-                b.value(f"arith.addf {carried.args[0]}, {product} fastmath<contract> : {b.machine.dtype}")
-            ]
-        b.store(carried.results[0], c, at)
+            x = b.read(a, b.add(row, _along(b, k, lhs, 2)))
+            y = b.read(w, b.add(column, _along(b, k, rhs, 1)))
+            carried.results = [_multiply_add(b, x, y, carried.args[0])]
+        b.write(carried.results[0], c, at)
+
+
+def _along(b: Builder, k: Index, operand: Operand, dim: int) -> Index:
+    """Elements from the start of dim `dim`, which is not packed, to place `k` on it."""
+    view = operand.view
+    if view.group == 1:
+        return b.mul(k, view.stride(dim))
+    group = b.div(k, view.group)
+    within = b.add(k, b.mul(group, -view.group))
+    return b.add(b.mul(group, view.stride(dim)), within)
 
 
 def _initial(b: Builder, c: Flat, at: Index, first: First) -> str:
@@ -236,9 +410,9 @@ def _initial(b: Builder, c: Flat, at: Index, first: First) -> str:
     if first is True:
         return b.zero()
     if first is False:
-        return b.load(c, at)
+        return b.read(c, at)
     with b.branch(first, b.machine.dtype, [b.zero()]) as computed:
-        computed.results = [b.load(c, at)]
+        computed.results = [b.read(c, at)]
     return computed.results[0]
 
 
@@ -255,5 +429,10 @@ def _offset(b: Builder, operand: Operand, batch: Index, i: Index, j: Index) -> I
 
 
 #: Kernels by name: those that add to a register tile, and those whose output is in memory.
-REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {"broadcast_fma": broadcast_fma}
+REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {
+    "broadcast_fma": broadcast_fma,
+    "dpbf16": dpbf16,
+    "dpbusd": dpbusd,
+    "maddwd": maddwd,
+}
 MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..actions import in_flight
+from ..spec import dtype_bytes, element_type
 from ..targets import Target
 
 #: Rows that a copying pack reads at once: they share the way through the panels, and few streams stay open.
@@ -13,11 +14,11 @@ PACK_ROWS = 4
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A target, for one element type.
+    """A target, for contractions that are added up in one element type, `dtype`.
 
-    lanes: elements of a vector register. registers: how many there are. masks: a store under a mask costs what a store
-    costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on some cores.
-    in_flight: multiply-adds that must be under way at once.
+    lanes: elements of that type in a vector register. registers: how many there are. masks: a store under a mask costs
+    what a store costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on
+    some cores. in_flight: multiply-adds that must be under way at once.
     """
 
     dtype: str
@@ -26,17 +27,22 @@ class Machine:
     masks: bool
     in_flight: int
 
+    @property
+    def vector_bytes(self) -> int:
+        return self.lanes * dtype_bytes(self.dtype)
+
     @staticmethod
     def of(target: Target, dtype: str) -> Machine:
         return Machine(dtype, target.lanes(dtype), target.registers, "+avx512vl" in target.features, in_flight(target))
 
-    def vector(self, lanes: int | None = None) -> str:
-        """The MLIR type of a vector of `lanes` elements, or of a whole register."""
-        return f"vector<{lanes or self.lanes}x{self.dtype}>"
+    def vector(self, lanes: int | None = None, dtype: str | None = None) -> str:
+        """The MLIR type of a vector of `lanes` elements (None: a register of sums) of `dtype` (None: that of sums)."""
+        return f"vector<{lanes or self.lanes}x{element_type(dtype or self.dtype)}>"
 
-    def split(self, width: int) -> list[tuple[int, int]]:
-        """`width` elements as (start, size) pieces whose sizes are powers of two, widest first."""
-        out, at, piece = [], 0, self.lanes
+    @staticmethod
+    def split(width: int, widest: int) -> list[tuple[int, int]]:
+        """`width` elements as (start, size) pieces whose sizes are powers of two up to `widest`, widest first."""
+        out, at, piece = [], 0, widest
         while at < width:
             while piece > width - at:
                 piece //= 2

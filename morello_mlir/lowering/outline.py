@@ -77,7 +77,7 @@ class Outliner:
         types: list[str] = []
         for o in operands:
             args += o.parts(b)
-            types += [f"memref<{self.machine.dtype}>", "index"]
+            types += [f"memref<{o.view.element}>", "index"]
         if scratch:
             args.append(arena.base(b))
             types.append("memref<i8>")
@@ -107,8 +107,8 @@ class Outliner:
     def function(self, job: Job, body: str) -> str:
         """The text of the function of `job`; `arguments` has the names that `body` may use."""
         parameters = []
-        for i in range(len(job.views)):
-            parameters += [f"%base{i}: memref<{self.machine.dtype}>", f"%offset{i}: index"]
+        for i, view in enumerate(job.views):
+            parameters += [f"%base{i}: memref<{view.element}>", f"%offset{i}: index"]
         if job.scratch:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
         if job.counted:
@@ -130,7 +130,8 @@ class Outliner:
         return depth - depth % step if depth >= 2 * step else 0
 
     def _step(self, plan: Plan) -> int:
-        return unroll(plan.sizes[1], -(-plan.sizes[3] // self.machine.lanes))
+        assert isinstance(plan, Registers) and isinstance(plan.body, Leaf)
+        return unroll(plan.sizes[1], -(-plan.sizes[3] // self.machine.lanes), plan.body.kernel)
 
     def _shortened(self, plan: Plan, looped: int) -> Plan:
         """A register tile kernel with one iteration of its loop instead of `looped` steps."""

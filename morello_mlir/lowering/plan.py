@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..actions import child_specs, key_of
+from ..actions import child_specs, form_of, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
@@ -64,18 +64,24 @@ class Parallel(Hashed):
 
 @dataclass(frozen=True, slots=True)
 class Pack(Hashed):
-    """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2); `threads` share in it."""
+    """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2), `group` neighbours along
+    the other dim together, as elements of `dtype`; `threads` share in it."""
 
     sizes: Sizes
     operand: int
     dim: int
     width: int
+    group: int
+    dtype: str
     body: Plan
     threads: int = 1
     __hash__ = Hashed.__hash__
 
-    def panels(self, dtype: str) -> View:
-        return View.panels(dtype, operand_sizes(self.operand, self.sizes), self.dim, self.width)
+    @property
+    def panels(self) -> View:
+        """How the copy lies."""
+        sizes = operand_sizes(self.operand, self.sizes)
+        return View.panels(self.dtype, sizes, self.dim, self.width, self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,8 @@ class Ahead(Hashed):
     operand: int
     dim: int
     width: int
+    group: int
+    dtype: str
     body: Plan
     __hash__ = Hashed.__hash__
 
@@ -232,10 +240,12 @@ class Planner:
             return Registers(spec.dims, body) if node.memory == "VRF" else body
         operand = OPERANDS.index(node.operand)
         names = OPERAND_DIMS[operand]
-        dim, width = panels_of(Layout.parse(node.layout, names), names)
+        layout, dtype = form_of(node.layout, names)
+        dim, width, group = panels_of(layout, names)
+        dtype = dtype or spec.operands[operand].dtype
         if isinstance(node, PackAhead):
-            return Ahead(spec.dims, operand, dim, width, body)
-        return Pack(spec.dims, operand, dim, width, body, key_of(spec, self.target).threads)
+            return Ahead(spec.dims, operand, dim, width, group, dtype, body)
+        return Pack(spec.dims, operand, dim, width, group, dtype, body, key_of(spec, self.target).threads)
 
     def _loop(self, spec: Spec, node: schedule.Loop, below: list[Spec], depth: int) -> Plan:
         extent = spec.size(node.dim)
@@ -249,13 +259,12 @@ class Planner:
         return _merged(Loop(spec.dims, node.dim, node.size, full, body, rest))
 
 
-def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int]:
-    """The packed dim of a layout and the width of its panels. Raises SpecError for layouts that are not lowered."""
-    for dim in (1, 2):
-        width = layout.pack_width(dim)
-        if width is not None and layout == Layout.packed(3, dim, width):
-            return dim, width
-    raise SpecError(f"layout {layout.text(names)}: only panels along one of the last two dims are lowered")
+def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int, int]:
+    """The packed dim of a layout, the width of its panels and the size of groups. Raises SpecError for layouts that are
+    not lowered."""
+    if layout.panels is None:
+        raise SpecError(f"layout {layout.text(names)}: only panels along one of the last two dims are lowered")
+    return layout.panels
 
 
 def _merged(loop: Loop) -> Plan:
@@ -273,20 +282,20 @@ def _merged(loop: Loop) -> Plan:
     return loop
 
 
-def scratch_bytes(plan: Plan, dtype: str, memo: dict[Plan, int]) -> int:
+def scratch_bytes(plan: Plan, memo: dict[Plan, int]) -> int:
     """Bytes of scratch that `plan` needs: its own pack lies above what its children need, whoever calls it. Each
     thread has its own."""
     if plan not in memo:
-        below = max((scratch_bytes(c, dtype, memo) for c in children(plan)), default=0)
+        below = max((scratch_bytes(c, memo) for c in children(plan)), default=0)
         below *= plan.threads if isinstance(plan, Parallel) else 1
-        memo[plan] = below + (pack_bytes(plan, dtype) if isinstance(plan, Pack) else 0)
+        memo[plan] = below + (pack_bytes(plan) if isinstance(plan, Pack) else 0)
     return memo[plan]
 
 
-def pack_bytes(pack: Pack, dtype: str) -> int:
+def pack_bytes(pack: Pack) -> int:
     """Bytes that the panels take, padding rows included, rounded up to the alignment."""
-    view = pack.panels(dtype)
-    size = math.prod(view.shape[:2]) * view.strides[1] * dtype_bytes(dtype)
+    view = pack.panels
+    size = math.prod(view.shape[:2]) * view.strides[1] * dtype_bytes(view.dtype)
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 

@@ -44,7 +44,7 @@ def emit_registers(
     elif not first:
         values = _added(b, c, out, tile)
     for at, width, value in zip(*_places(b, out, tile), values, strict=True):
-        b.vstore(value, c, at, width, stride=out.view.stride(2))
+        b.vwrite(value, c, at, width, stride=out.view.stride(2))
 
 
 def _places(b: Builder, out: Operand, tile: Bundle) -> tuple[list[int], list[int]]:
@@ -59,7 +59,7 @@ def _added(b: Builder, c: Flat, out: Operand, tile: Bundle) -> list[str]:
     """The tile plus what is in memory."""
     stride = out.view.stride(2)
     return [
-        b.addf(b.vload(c, at, width, stride=stride), value)
+        b.add_vectors(b.vread(c, at, width, stride=stride), value)
         for at, width, value in zip(*_places(b, out, tile), tile.values, strict=True)
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..spec import FUNCTIONS, dense_strides
+from ..spec import FUNCTIONS, dense_strides, element_type
 from .builder import Builder, Index
 
 #: Dims of lhs, rhs and out, in logical order: the same for Matmul and MatmulAccum.
@@ -17,13 +17,20 @@ class View:
     """A rank-3 tensor in memory: logical `[b, x, y]`.
 
     strides: in elements, of the three dims; where packed, of `[b, panel, other dim, place in the panel]`.
-    packed: (dim number, panel width) or None. The last panel is padded with zeros.
+    packed: (dim number, panel width) or None. The last panel is padded with zeros. group: so many neighbours along the
+    other dim lie together (`Layout.packed`); the other dim then counts groups, and the place in one comes last.
     """
 
     dtype: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     packed: tuple[int, int] | None = None
+    group: int = 1
+
+    @property
+    def element(self) -> str:
+        """The MLIR type of an element."""
+        return element_type(self.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -31,20 +38,21 @@ class View:
         if self.packed is None:
             return self.sizes
         dim, width = self.packed
-        return (self.sizes[0], -(-self.sizes[dim] // width), self.sizes[3 - dim], width)
+        panels, rows = -(-self.sizes[dim] // width), -(-self.sizes[3 - dim] // self.group)
+        return (self.sizes[0], panels, rows, width, *([self.group] if self.group > 1 else []))
 
     @property
     def shape_with_padding(self) -> tuple[int, ...]:
         """`shape` of panels, with the row that pads them."""
-        batches, count, rows, width = self.shape
-        return (batches, count, rows + 1, width)
+        batches, count, rows, *row = self.shape
+        return (batches, count, rows + 1, *row)
 
     @property
     def type(self) -> str:
         """The memref type, with an offset that only run time knows."""
         shape = "x".join(map(str, self.shape))
         strides = ", ".join(map(str, self.strides))
-        return f"memref<{shape}x{self.dtype}, strided<[{strides}], offset: ?>>"
+        return f"memref<{shape}x{self.element}, strided<[{strides}], offset: ?>>"
 
     @property
     def static_type(self) -> str:
@@ -54,10 +62,11 @@ class View:
     @property
     def metadata_types(self) -> str:
         """Result types of `memref.extract_strided_metadata`."""
-        return ", ".join([f"memref<{self.dtype}>", *["index"] * (1 + 2 * len(self.shape))])
+        return ", ".join([f"memref<{self.element}>", *["index"] * (1 + 2 * len(self.shape))])
 
     def stride(self, dim: int) -> int:
-        """Elements from one place along `dim` to the next, within a panel. Panels of width one may be crossed."""
+        """Elements from one place along `dim` to the next, within a panel; of a dim in groups, to the next group.
+        Panels of width one may be crossed."""
         if self.packed is None:
             return self.strides[dim]
         if dim == 0:
@@ -86,11 +95,11 @@ class View:
         return replace(self, strides=strides)
 
     @staticmethod
-    def panels(dtype: str, sizes: tuple[int, ...], dim: int, width: int) -> View:
+    def panels(dtype: str, sizes: tuple[int, ...], dim: int, width: int, group: int = 1) -> View:
         """The packed copy of a tensor of `sizes`, its panels one row longer than needed: with a power of two between
         panels the same row of all of them would fall into one cache set."""
-        shape = (sizes[0], -(-sizes[dim] // width), sizes[3 - dim] + 1, width)
-        return View(dtype, sizes, dense_strides(shape), (dim, width))
+        view = View(dtype, sizes, (), (dim, width), group)
+        return replace(view, strides=dense_strides(view.shape_with_padding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ class Flat:
 
     name: str
     type: str
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +171,7 @@ class Operand:
         sizes, strides = (", ".join(map(str, x)) for x in (v.shape, v.strides))
         name = b.value(
             f"memref.reinterpret_cast {self.base} to offset: [{self.offset}], sizes: [{sizes}], strides: [{strides}] : "
-            f"memref<{v.dtype}> to {v.type}"
+            f"memref<{v.element}> to {v.type}"
         )
         return Operand(v, name)
 
@@ -183,15 +193,15 @@ class Operand:
         v = self.view
         size = b.add(more, v.span)
         known = size if isinstance(size, int) else "?"
-        type_ = f"memref<{known}x{v.dtype}, strided<[1], offset: ?>>"
+        type_ = f"memref<{known}x{v.element}, strided<[1], offset: ?>>"
         name = b.value(
             f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{size}], strides: [1] : "
-            f"memref<{v.dtype}> to {type_}"
+            f"memref<{v.element}> to {type_}"
         )
-        return Flat(name, type_)
+        return Flat(name, type_, v.dtype)
 
     def tile(self, b: Builder, dim: int, at: Index, size: int) -> Operand:
-        """The part `at`, `at + size` along `dim`; in a packed dim it starts at a panel."""
+        """The part `at`, `at + size` along `dim`; in a packed dim it starts at a panel, in one in groups at a group."""
         part = self.view.with_size(dim, size)
         offsets: list[Index] = [0] * len(part.shape)
         if self.view.packed is None:
@@ -201,7 +211,7 @@ class Operand:
             if dim == packed:
                 offsets[1] = b.div(at, width)
             else:
-                offsets[2 if dim else 0] = at
+                offsets[2 if dim else 0] = b.div(at, self.view.group) if dim else at
         if offsets == [0] * len(offsets) and part.shape == self.view.shape:
             return replace(self, view=part)
         where, shape, ones = (", ".join(map(str, x)) for x in (offsets, part.shape, [1] * len(part.shape)))

@@ -67,7 +67,7 @@ class Walk:
 
     def scratch(self, plan: Plan) -> int:
         """Bytes of scratch that `plan` needs."""
-        return scratch_bytes(plan, self.outliner.machine.dtype, self._scratch)
+        return scratch_bytes(plan, self._scratch)
 
     def root(self, b: Builder, plan: Plan, env: Env) -> None:
         """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
@@ -169,15 +169,16 @@ class Walk:
 
     def _pack(self, b: Builder, plan: Pack, env: Env) -> None:
         """The panels lie in the arena above all that the body needs: the place does not depend on the caller."""
-        view = plan.panels(b.machine.dtype)
+        view = plan.panels
         start = self.scratch(plan.body)
         # Written as a line of elements, read as panels without their last, unused row.
-        line = f"memref<{view.shape[0] * view.strides[0]}x{view.dtype}>"
+        line = f"memref<{view.shape[0] * view.strides[0]}x{view.element}>"
         if plan.threads == 1:
-            emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line), view)
-        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.dtype}>"
+            emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line, view.dtype), view)
+        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.element}>"
+        rank = len(view.shape)
         strided = view.static_type
-        zeros, sizes, ones = (", ".join(map(str, x)) for x in ((0,) * 4, view.shape, (1,) * 4))
+        zeros, sizes, ones = (", ".join(map(str, x)) for x in ([0] * rank, view.shape, [1] * rank))
         room = env.arena.part(b, start, whole)
         panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {strided}")
         operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..actions import OperandState, TableKey, key_of, limits_of, matters, spec_of
 from ..errors import SpecError
 from ..search.tables import AXES
-from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
+from ..spec import DTYPE_BYTES, FUNCTIONS, Layout, Spec, dtype_bytes
 from ..spec.spec import MAX_STRIDE_CLASS
 from ..targets import Target
 
@@ -66,9 +66,11 @@ def key_text(key: TableKey) -> str:
         fields = [o.memory, o.layout.text(key.names(i))]
         fields += [f"s{o.stride}"] if o.stride is not None else []
         fields += [] if o.unit else ["gapped"]
+        fields += [o.dtype] if o.dtype else []
         parts.append(" ".join(fields))
     threading = "serial" if key.is_serial else f"parallel {key.threads}" + " forked" * key.forked
     parts += [threading] + (["far"] if key.far else [])
+    parts += [f"kernels {key.kernels}"] if key.kernels else []
     return "; ".join(parts)
 
 
@@ -78,12 +80,13 @@ def parse_key(text: str) -> TableKey:
     if len(parts) < 2 or parts[0] not in FUNCTIONS:
         raise SpecError(f"not a table key: '{text}'")
     names = [dims for _, dims in FUNCTIONS[parts[0]].operands]
+    kernels = parts.pop().removeprefix("kernels ") if parts[-1].startswith("kernels ") else ""
     if len(parts) not in (len(names) + 3, len(names) + 4):
         raise SpecError(f"not a table key: '{text}'")
     operands = tuple(_parse_state(p, n) for p, n in zip(parts[2:], names, strict=False))
     flags = parts[2 + len(names) :]
     threads, forked = _parse_threading(flags[0])
-    return TableKey(parts[0], parts[1], operands, threads, flags[1:] == ["far"], forked)
+    return TableKey(parts[0], parts[1], operands, threads, flags[1:] == ["far"], forked, kernels)
 
 
 def _parse_threading(text: str) -> tuple[int, bool]:
@@ -97,12 +100,15 @@ def _parse_threading(text: str) -> tuple[int, bool]:
 
 def _parse_state(text: str, names: tuple[str, ...]) -> OperandState:
     memory, _, rest = text.partition(" ")
+    before, _, last = rest.rpartition(" ")
+    dtype = last if last in DTYPE_BYTES else None
+    rest = before if dtype else rest
     unit = not rest.endswith(" gapped")
     rest = rest.removesuffix(" gapped")
     layout, _, stride = rest.rpartition(" s")
     if layout and stride.isdigit():
-        return OperandState(memory, Layout.parse(layout, names), int(stride), unit)
-    return OperandState(memory, Layout.parse(rest, names), None, unit)
+        return OperandState(memory, Layout.parse(layout, names), int(stride), unit, dtype=dtype)
+    return OperandState(memory, Layout.parse(rest, names), None, unit, dtype=dtype)
 
 
 def key_hash(key: TableKey) -> str:
@@ -158,7 +164,7 @@ def specs_at_a_point(key: TableKey, target: Target, largest_class: int = MAX_STR
             count *= sum(
                 memo_key(key.with_operand(i, replace(state, stride=c)), target) == key
                 for c in classes
-                if c >= dtype_bytes(key.dtype)
+                if c >= dtype_bytes(key.dtype_of(i))
             )
     return count
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..actions import OperandState, TableKey, key_of, scale
-from ..actions.space import layouts
+from ..actions import MoveAction, TableKey, key_of, scale
+from ..actions.space import panels
 from ..errors import InputError
 from ..search.tables import AXES
 from ..spec import matmul_spec
@@ -78,7 +78,11 @@ class Family:
         keys = [key_of(spec, target)]
         for i, layout in enumerate((lhs, rhs)):
             if layout == CONST:
-                keys = [k.with_operand(i, OperandState("GL", panels)) for k in keys for panels in layouts(k, i, target)]
+                keys = [
+                    k.with_operand(i, MoveAction(i, "GL", *form).moved(k))
+                    for k in keys
+                    for form in panels(k, i, target)
+                ]
         return keys
 
 

@@ -74,11 +74,11 @@ def is_possible(key: TableKey, sizes: Sizes, target: Target) -> np.ndarray:
     shape = tuple(map(len, sizes))
     if key.far or "GL" not in key.memories:
         return np.ones(shape, bool)
-    elements = np.zeros(shape, np.int64)
+    size = np.zeros(shape, np.int64)
     for i, state in enumerate(key.operands):
         shape_of_operand: list[Any] = [grids.get(d, 1) for d in key.names(i)]
-        elements = elements + state.layout.volume(shape_of_operand)
-    return elements * dtype_bytes(key.dtype) <= target.l3_bytes
+        size = size + state.layout.volume(shape_of_operand) * dtype_bytes(key.dtype_of(i))
+    return size <= target.l3_bytes
 
 
 def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.ndarray | None:

@@ -94,7 +94,7 @@ def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
 def peak_share(spec: Spec, cycles: float, target: Target) -> float:
     """Predicted share of the multiply-add peak of the vector units of all threads."""
     threads = key_of(spec, target).threads
-    per_cycle = threads * target.costs.fma_per_cycle * target.lanes(spec.operands[0].dtype) * 2
+    per_cycle = threads * target.costs.fma_per_cycle * target.lanes(spec.sums) * 2
     return spec.flops / per_cycle / cycles if cycles else 0.0
 
 

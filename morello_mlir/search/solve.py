@@ -104,9 +104,7 @@ class Search:
     def _check_goal(self, spec: Spec) -> None:
         if 0 in spec.dims:
             raise SpecError(f"nothing to search: a size is 0 in {spec}")
-        dtype = spec.operands[0].dtype
-        if dtype not in self.target.dtypes or any(t.dtype != dtype for t in spec.operands):
-            raise SpecError(f"{self.target.name} has no kernels for the dtypes of {spec}")
+        key_of(spec, self.target)
 
     def point(self, spec: Spec) -> tuple[TableKey, dict[str, int], dict[str, int]]:
         """The table key of `spec`, its sizes, and what it may take of each memory."""
@@ -234,7 +232,7 @@ def search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> Se
 
     path = user_path(memo)
     with _searches_lock:
-        name = (target.fingerprint, path)
+        name = (target.fingerprint + target.narrow_fingerprint, path)
         if name not in _searches:
             _searches[name] = Search(target, memo_for(target, memo))
         return _searches[name]

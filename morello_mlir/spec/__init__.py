@@ -1,6 +1,6 @@
 """Specs, tensor specs and layouts, and their text form. Imports no MLIR."""
 
-from .dtype import DTYPE_BYTES, dtype_bytes
+from .dtype import DTYPE_BYTES, accumulator, dtype_bytes, element_type, is_float
 from .layout import Layout, dense_strides, is_dense, row_stride
 from .spec import (
     FUNCTIONS,
@@ -25,9 +25,12 @@ __all__ = [
     "Layout",
     "Spec",
     "TensorSpec",
+    "accumulator",
     "dense_strides",
     "dtype_bytes",
+    "element_type",
     "is_dense",
+    "is_float",
     "matmul_spec",
     "row_stride",
     "split_top",

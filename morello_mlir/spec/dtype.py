@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import SpecError
 
 #: Bytes per element. What a target has kernels for is the target's business.
@@ -14,3 +16,28 @@ def dtype_bytes(name: str) -> int:
         return DTYPE_BYTES[name]
     except KeyError:
         raise SpecError(f"unknown dtype '{name}' (have {', '.join(DTYPE_BYTES)})") from None
+
+
+def is_float(name: str) -> bool:
+    return name in ("f64", "f32", "f16", "bf16")
+
+
+def element_type(name: str) -> str:
+    """The MLIR type of the elements of dtype `name`: MLIR's integers have no sign, ours say how they are widened."""
+    return "i8" if name == "u8" else name
+
+
+def accumulator(inputs: Sequence[str], out: str) -> str | None:
+    """The dtype in which a contraction of `inputs` with output `out` is added up; None where there is none.
+
+    Floats: f32, or f64 where the output is f64. Outputs narrower than that are rounded once, at the end. Integers: the
+    output's own, i32 or i64, where sums wrap around.
+    """
+    if any(name not in DTYPE_BYTES for name in (*inputs, out)):
+        return None
+    if is_float(out):
+        wide = "f64" if out == "f64" else "f32"
+        fits = all(is_float(x) and dtype_bytes(x) <= dtype_bytes(wide) for x in inputs)
+        return wide if fits else None
+    fits = out in ("i32", "i64") and all(not is_float(x) and dtype_bytes(x) <= dtype_bytes(out) for x in inputs)
+    return out if fits else None

@@ -58,13 +58,19 @@ class Layout:
         return Layout.permutation([*range(rank - 2), rank - 1, rank - 2])
 
     @staticmethod
-    def packed(rank: int, dim: int, width: int) -> Layout:
-        """Panels of `width` along `dim`, for matrices in the last two dims: `[.., dim/width, other, dim%width]`."""
+    def packed(rank: int, dim: int, width: int, group: int = 1) -> Layout:
+        """Panels of `width` along `dim`, for matrices in the last two dims: `[.., dim/width, other, dim%width]`.
+
+        group: so many neighbours along the other dim lie next to each other: `[.., dim/width, other/group, dim%width,
+        other%group]`, padded with zeros to whole groups. Kernels multiply and add them in one instruction.
+        """
         other = {rank - 2: rank - 1, rank - 1: rank - 2}.get(dim)
         if other is None:
             raise SpecError(f"only one of the last two dimensions can be packed, not dimension {dim} of {rank}")
         lead = tuple((d, None) for d in range(rank - 2))
-        return Layout((*lead, (dim, width), (other, None), (dim, width)))
+        if group == 1:
+            return Layout((*lead, (dim, width), (other, None), (dim, width)))
+        return Layout((*lead, (dim, width), (other, group), (dim, width), (other, group)))
 
     @property
     def rank(self) -> int:
@@ -73,6 +79,23 @@ class Layout:
     @property
     def is_packed(self) -> bool:
         return any(w is not None for _, w in self.parts)
+
+    @property
+    def panels(self) -> tuple[int, int, int] | None:
+        """(dim, width, group) where this is what `packed` makes of these, else None."""
+        rank = self.rank
+        first, last = self.parts[rank - 2 : rank], self.parts[-1]
+        dim, width = first[0] if rank > 1 else (0, None)
+        if width is None:
+            return None
+        group = last[1] if last[0] != dim and last[1] else 1
+        return (dim, width, group) if dim >= rank - 2 and self == Layout.packed(rank, dim, width, group) else None
+
+    @property
+    def group(self) -> int:
+        """How many neighbours along the other dim lie together in a panel (see `packed`); 1 elsewhere."""
+        panels = self.panels
+        return panels[2] if panels else 1
 
     @property
     def innermost(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import SpecError
-from .dtype import dtype_bytes
+from .dtype import accumulator, dtype_bytes
 from .layout import NUMBER, Layout
 
 #: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
@@ -218,6 +218,12 @@ class Spec:
         if t.row_stride is not None:
             return t.row_stride
         return stride_class(self.operand_shape(i)[t.layout.innermost] * dtype_bytes(t.dtype))
+
+    @property
+    def sums(self) -> str:
+        """The dtype in which the contraction is added up; the output's, where no such sums are known."""
+        *inputs, out = (t.dtype for t in self.operands)
+        return accumulator(inputs, out) or out
 
     @property
     def flops(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..errors import InputError
@@ -37,9 +38,15 @@ def uncalibrated(host: Host) -> Target:
     )
     cpu = _cpu_apart(host)
     if cpu is not None:
-        return _slower(own, cpu)
+        return _with_flags(_slower(own, cpu), host.flags)
     alike = own.l1.lines >= base.l1.lines and 0.5 < own.l2.lines / base.l2.lines < 2
-    return base if alike else own
+    return _with_flags(base if alike else own, host.flags)
+
+
+def _with_flags(target: Target, flags: Collection[str]) -> Target:
+    """`target` with those kernels for narrow element types that a CPU with `flags` has the instructions for."""
+    narrow = target.narrow.on(flags)
+    return target if narrow == target.narrow else replace(target, narrow=narrow)
 
 
 def _cache(told: CacheSize, base: Cache, lines: int) -> Cache:
@@ -90,11 +97,14 @@ def code_for(name: str | Target) -> tuple[str, str]:
     target = get_target(name)
     if target.cpu:
         return target.cpu, ""
-    return ("", "") if host_runs(target) else ("x86-64", ",".join(target.features))
+    more = [f for pairs in target.narrow.pairs.values() for f in pairs.features]
+    return ("", "") if host_runs(target) else ("x86-64", ",".join((*target.features, *more)))
 
 
 def get_target(name: str | Target = "host") -> Target:
     """The target called `name`: `host`, `avx2`, `avx512`, or a CPU by LLVM's name. Raises InputError for others.
+
+    The named targets have those kernels for narrow element types that this machine has the instructions for.
 
     `host` is what `MORELLO_TARGET` says, if that is set, else the target of this machine.
     """
@@ -105,7 +115,8 @@ def get_target(name: str | Target = "host") -> Target:
     if name == "host":
         return host_target()
     if name in TARGETS:
-        return TARGETS[name]
+        target = TARGETS[name]
+        return _with_flags(target, this_host().flags if host_runs(target) else ())
     if name in CPUS:
         return cpu_target(name, CPUS[name])
     raise InputError(f"unknown target '{name}' (have host, {', '.join(TARGETS)}, and CPUs: {', '.join(CPUS)})")
@@ -116,7 +127,7 @@ def cpu_target(name: str, cpu: Cpu) -> Target:
     base = TARGETS[cpu.base]
     l1, l2 = cpu.l1 * 1024 // LINE, cpu.l2 * 1024 // LINE
     target = replace(
-        base,
+        _with_flags(base, cpu.flags),
         summary=f"{name}: {base.summary}",
         l1=Cache(l1, l1 // cpu.l1_ways),
         l2=Cache(planned_l2(l2), l2 // cpu.l2_ways),

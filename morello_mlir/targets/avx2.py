@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Cache, Costs, LineCost, Target
+from .base import Cache, Costs, LineCost, Narrow, Pairs, Target
 
 AVX2 = Target(
     name="avx2",
@@ -50,5 +50,6 @@ AVX2 = Target(
         (1, 4): 4.30,
         (2, 4): 4.36,
     },
+    narrow=Narrow(vector=1.0, scalar=1.5, integer=2.0, round=7.0, pairs={"maddwd": Pairs(1.5, 6.0)}),
     features=("+avx2", "+fma", "+f16c", "+bmi2"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Cache, Costs, LineCost, Target
+from .base import Cache, Costs, LineCost, Narrow, Pairs, Target
 
 _REGISTERS = 32
 #: Cycles that a k step takes beyond its multiply-adds (two start per cycle): a share of the loop. What measurements
@@ -61,5 +61,16 @@ AVX512 = Target(
         l2_line=1.75,
     ),
     kernel_table=_kernel_table(),
+    narrow=Narrow(
+        vector=1.0,
+        scalar=2.0,
+        integer=4.0,
+        round=7.0,
+        pairs={
+            "dpbf16": Pairs(1.0, 8.0, ("+avx512bf16",)),
+            "dpbusd": Pairs(2.0, 5.0, ("+avx512vnni",)),
+            "maddwd": Pairs(1.0, 6.0),
+        },
+    ),
     features=("+avx512f", "+avx512vl", "+avx512bw", "+avx512dq", "+avx512cd", "+avx2", "+fma", "+f16c", "+bmi2"),
 )

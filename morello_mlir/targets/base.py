@@ -7,8 +7,8 @@ A target is data plus its kernels; the compiler core asks it and never names one
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,13 +108,55 @@ class Costs:
     far_streams: float = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A kernel whose instruction multiplies and adds groups of neighbours along k.
+
+    per_cycle: how many of these start per cycle (with what they need besides). latency: of one, in cycles. features:
+    what the CPU must have, as LLVM spells it; empty where the target has it in any case.
+    """
+
+    per_cycle: float
+    latency: float
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """What contractions of narrow element types cost beside those of one type, in cycles, and their own kernels.
+
+    vector: to widen a vector as it is loaded. scalar: to widen an element that is broadcast. integer: a multiply-add of
+    i32 vectors, in floating-point ones. round: to narrow a vector of the output. group: share by which bringing
+    neighbours together makes packing dearer. pairs: kernels by name.
+    """
+
+    vector: float = 1.0
+    scalar: float = 2.0
+    integer: float = 3.0
+    round: float = 3.0
+    group: float = 0.3
+    pairs: Mapping[str, Pairs] = field(default_factory=dict)
+
+    def on(self, flags: Collection[str]) -> Narrow:
+        """Without the kernels that a CPU with `flags` (as Linux spells them) lacks the instructions for."""
+        kept = {n: p for n, p in self.pairs.items() if all(_linux(f) in flags for f in p.features)}
+        return replace(self, pairs=kept)
+
+
+def _linux(feature: str) -> str:
+    """A CPU feature of LLVM's as Linux spells it."""
+    name = feature.lstrip("+")
+    return {"avx512vnni": "avx512_vnni", "avx512bf16": "avx512_bf16", "avxvnni": "avx_vnni"}.get(name, name)
+
+
 @dataclass(frozen=True)
 class Target:
     """A machine.
 
     vector_bytes, registers: of the vector unit. pack_rows: panel widths tried for an operand that kernels broadcast;
     pack_vectors: panel widths, in vectors, for one that they stream. kernel_table: cycles per k step of the
-    broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in.
+    broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in. accumulators: dtypes in
+    which its kernels add up. narrow: kernels for narrow element types.
     cpu, features: what code generation is told ('' = the host's).
     """
 
@@ -132,6 +174,8 @@ class Target:
     kernel_table: Mapping[tuple[int, int], float] = field(default_factory=dict)
     cpu: str = ""
     features: tuple[str, ...] = ()
+    accumulators: tuple[str, ...] = ("f32", "f64", "i32", "i64")
+    narrow: Narrow = field(default_factory=Narrow)
 
     def lanes(self, dtype: str) -> int:
         """Elements per vector register."""
@@ -173,13 +217,26 @@ class Target:
             )
         return table
 
+    @cached_property
+    def pair_cycles(self) -> Mapping[str, np.ndarray]:
+        """By kernel of `narrow.pairs`: cycles per group of k of a rows x vectors register tile, as `kernel_cycles`."""
+        return {name: self._pair_table(pairs) for name, pairs in self.narrow.pairs.items()}
+
+    def _pair_table(self, pairs: Pairs) -> np.ndarray:
+        rows, vectors = np.ogrid[: self.registers + 1, : self.registers + 1]
+        loads = (rows + vectors) / self.costs.loads_per_cycle
+        cycles = np.maximum(np.maximum(rows * vectors / pairs.per_cycle, loads), pairs.latency)
+        fits = rows * vectors + vectors + 1 <= self.registers
+        return np.where((rows > 0) & (vectors > 0) & fits, cycles, np.inf)
+
     def spills(self, rows: int, vectors: int) -> bool:
         """Accumulators, the streamed vectors and a broadcast one do not fit the registers."""
         return rows * vectors + vectors + 1 > self.registers
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with everything that changes an answer: memories, sizes, costs, kernels."""
+        """Changes with everything that changes an answer: memories, sizes, costs, kernels. What only answers for narrow
+        element types depend on is in `narrow_fingerprint`."""
         parts = (
             self.vector_bytes,
             self.registers,
@@ -194,3 +251,10 @@ class Target:
             COST_UNITS,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+    @cached_property
+    def narrow_fingerprint(self) -> str:
+        """Changes with everything that only answers for narrow element types depend on: part of their table keys."""
+        n = self.narrow
+        parts = (n.vector, n.scalar, n.integer, n.round, n.group, sorted(n.pairs.items()), self.accumulators)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

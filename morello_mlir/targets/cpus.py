@@ -11,7 +11,8 @@ class Cpu:
     core can count on (of the servers' a share); ways of L1 and L2.
 
     fma_per_cycle: whole-vector multiply-adds that start per cycle. broadcast_slots: how many of these a broadcast load
-    displaces that is an instruction of its own; one that is folded into a multiply-add is free.
+    displaces that is an instruction of its own; one that is folded into a multiply-add is free. flags: what it has
+    beyond the base target that kernels for narrow element types use, as Linux spells it.
     """
 
     base: str
@@ -22,7 +23,11 @@ class Cpu:
     l2_ways: int = 8
     fma_per_cycle: float = 2.0
     broadcast_slots: float = 0.0
+    flags: tuple[str, ...] = ()
 
+
+_VNNI = ("avx512_vnni",)
+_BF16 = ("avx512_vnni", "avx512_bf16")
 
 CPUS = {
     "haswell": Cpu("avx2", 32, 256, 16),
@@ -35,16 +40,16 @@ CPUS = {
     "znver1": Cpu("avx2", 32, 512, 8),
     "znver2": Cpu("avx2", 32, 512, 16),
     "znver3": Cpu("avx2", 32, 512, 32),
-    "znver4": Cpu("avx512", 32, 1024, 32, fma_per_cycle=1.0, broadcast_slots=0.5),
-    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16),
+    "znver4": Cpu("avx512", 32, 1024, 32, fma_per_cycle=1.0, broadcast_slots=0.5, flags=_BF16),
+    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16, flags=_BF16),
     "skylake-avx512": Cpu("avx512", 32, 1024, 22, l2_ways=16),
-    "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
-    "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16),
-    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12, fma_per_cycle=1.0),
-    "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20),
-    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20, fma_per_cycle=1.0),
-    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12, fma_per_cycle=1.0),
-    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
-    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
-    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16),
+    "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_VNNI),
+    "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_BF16),
+    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
+    "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20, flags=_VNNI),
+    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20, fma_per_cycle=1.0, flags=_VNNI),
+    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
+    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
+    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
+    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
 }

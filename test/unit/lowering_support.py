@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
@@ -34,15 +35,25 @@ from morello_mlir.search.schedule import (
     ToAccum,
     parse,
 )
-from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, stride_class
+from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, element_type, stride_class
 from morello_mlir.targets import Target
 
-NUMPY = {"f32": np.float32, "f64": np.float64}
+NUMPY = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8,
+    "u8": np.uint8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+}
 OPERAND_DIMS = (("b", "m", "k"), ("b", "k", "n"), ("b", "m", "n"))
 GUARD = 64
 
 TO_LLVM = (
-    "builtin.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,canonicalize,cse,"
+    "builtin.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,arith-expand{include-bf16=true},canonicalize,cse,"
     "convert-vector-to-llvm{enable-x86vector=true},convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
     "convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},"
     "convert-cf-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
@@ -90,7 +101,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Case:
-    """A goal, where its operands lie, and its schedule."""
+    """A goal, where its operands lie, and its schedule. dtype: of all operands, or of each: `u8,i8,i32`."""
 
     dims: tuple[int, int, int, int]
     dtype: str
@@ -101,11 +112,25 @@ class Case:
     const: tuple[int, ...] = ()
 
     @property
+    def dtypes(self) -> tuple[str, ...]:
+        return dtypes_of(self.dtype)
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """MLIR's names."""
+        return tuple(map(element_type, self.dtypes))
+
+    @property
     def spec(self) -> Spec:
         return make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads, self.const)
 
     def shape(self, i: int) -> tuple[int, ...]:
         return tuple(self.dims["bmkn".index(d)] for d in OPERAND_DIMS[i])
+
+
+def dtypes_of(dtype: str) -> tuple[str, ...]:
+    names = tuple(dtype.split(","))
+    return names * 3 if len(names) == 1 else names
 
 
 def make_spec(
@@ -117,7 +142,8 @@ def make_spec(
     const: Sequence[int] = (),
 ) -> Spec:
     shapes = [tuple(dims["bmkn".index(d)] for d in names) for names in OPERAND_DIMS]
-    plain = [s.tensor_spec(dtype, shape) for s, shape in zip(storages, shapes, strict=True)]
+    rows = zip(storages, dtypes_of(dtype), shapes, strict=True)
+    plain = [s.tensor_spec(d, shape) for s, d, shape in rows]
     tensors = tuple(replace(t, const=i in const) for i, t in enumerate(plain))
     function = "MatmulAccum" if accumulate else "Matmul"
     return Spec(function, tuple(dims), tensors, threads == 1, threads=threads).canonical()
@@ -133,12 +159,13 @@ def module_of(cases: Sequence[Case]) -> tuple[Any, list[Any]]:
         args, casts = [], []
         for i, storage in enumerate(case.storages):
             shape, strides = case.shape(i), storage.strides(case.shape(i))
-            args.append(f"%a{i}: memref<{storage.length(shape)}x{case.dtype}>")
+            element = case.elements[i]
+            args.append(f"%a{i}: memref<{storage.length(shape)}x{element}>")
             sizes, strided = ", ".join(map(str, shape)), ", ".join(map(str, strides))
-            kind = f"memref<{'x'.join(map(str, shape))}x{case.dtype}, strided<[{strided}], offset: {storage.offset}>>"
+            kind = f"memref<{'x'.join(map(str, shape))}x{element}, strided<[{strided}], offset: {storage.offset}>>"
             casts.append(
                 f"%v{i} = memref.reinterpret_cast %a{i} to offset: [{storage.offset}], sizes: [{sizes}], "
-                f"strides: [{strided}] : memref<{storage.length(shape)}x{case.dtype}> to {kind}"
+                f"strides: [{strided}] : memref<{storage.length(shape)}x{element}> to {kind}"
             )
         body = "\n".join([*casts, f'"test.here"(%v0, %v1, %v2) : ({", ".join(_types(case))}) -> ()', "return"])
         texts.append(f"func.func @case{number}({', '.join(args)}) {{\n{body}\n}}")
@@ -158,7 +185,8 @@ def _types(case: Case) -> list[str]:
     out = []
     for i, storage in enumerate(case.storages):
         shape, strides = case.shape(i), ", ".join(map(str, storage.strides(case.shape(i))))
-        out.append(f"memref<{'x'.join(map(str, shape))}x{case.dtype}, strided<[{strides}], offset: {storage.offset}>>")
+        element = case.elements[i]
+        out.append(f"memref<{'x'.join(map(str, shape))}x{element}, strided<[{strides}], offset: {storage.offset}>>")
     return out
 
 
@@ -194,19 +222,19 @@ def run_case(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Runs a compiled case on random operands: (what it computed, what it should have). Checks that no element outside
     of the output changed. `special`: NaN and infinities among the inputs."""
-    dtype = NUMPY[case.dtype]
     views, buffers = [], []
     for i, storage in enumerate(case.storages):
         shape = case.shape(i)
         # What lies between and around the elements is NaN in the inputs: reading it would show.
-        fill = np.nan if i < 2 else 77.0
+        dtype = np.dtype(NUMPY[case.dtypes[i]])
+        fill = 77 if i == 2 else 99 if dtype.kind in "iu" else np.nan
         buffer = np.full(storage.length(shape) + 2 * GUARD, fill, dtype)
         start = GUARD + storage.offset
         strides = tuple(st * buffer.itemsize for st in storage.strides(shape))
         view = np.lib.stride_tricks.as_strided(buffer[start:], shape, strides)
         if i < 2 or case.accumulate:
-            view[...] = rng.standard_normal(shape)
-        else:
+            view[...] = _values(rng, shape, dtype)
+        elif dtype.kind not in "iu":
             view[...] = np.nan
         if special and i < 2:
             for value in (np.nan, np.inf, -np.inf):
@@ -214,8 +242,9 @@ def run_case(
         views.append(view)
         buffers.append(buffer)
     lhs, rhs, out = views
+    wide = np.int64 if NUMPY[case.dtypes[2]] in (np.int32, np.int64) else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        want = lhs.astype(np.float64) @ rhs.astype(np.float64)
+        want = lhs.astype(wide) @ rhs.astype(wide)
         if case.accumulate:
             want = want + out
     untouched = buffers[2].copy()
@@ -229,8 +258,26 @@ def run_case(
     return got, want
 
 
+def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Random values: integers over the whole range, often at its ends."""
+    if dtype.kind not in "iu":
+        return rng.standard_normal(shape)
+    info = np.iinfo(dtype)
+    ends = rng.choice(np.array([info.min, info.max], dtype), shape)
+    return np.where(rng.random(shape) < 0.5, ends, rng.integers(info.min, info.max, shape, dtype, endpoint=True))
+
+
 def assert_close(got: np.ndarray, want: np.ndarray, depth: int) -> None:
-    """Equal up to rounding; NaN and infinities in the same places."""
+    """Equal up to rounding; NaN and infinities in the same places. Integers are equal, modulo their range."""
+    if got.dtype.kind == "i":
+        np.testing.assert_array_equal(got, want.astype(got.dtype))
+        return
+    if got.dtype.itemsize == 2:
+        # Added up in f32 and rounded once.
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        eps = float(ml_dtypes.finfo(got.dtype).eps)
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=0.51 * eps, atol=1e-4 * (depth + 4))
+        return
     finite = np.isfinite(want)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_array_equal(got[~finite], want[~finite].astype(got.dtype))
@@ -374,6 +421,11 @@ def _options(spec: Spec, target: Target) -> list[Node]:
     for width in (1, 5, 6, 12, lanes, lanes + 3):
         nodes.append(Move("lhs", "L2", f"[b, m/{width}, k, m%{width}]", Hole()))
         nodes.append(Move("rhs", "L2", f"[b, n/{width}, k, n%{width}]", Hole()))
+        if key.kernels:
+            for group, dtype in ((1, " " + key.dtype), (2, " i16"), (2, ""), (4, "")):
+                inner = ("k", "") if group == 1 else (f"k/{group}", f", k%{group}")
+                nodes.append(Move("lhs", "L2", f"[b, m/{width}, {inner[0]}, m%{width}{inner[1]}]{dtype}", Hole()))
+                nodes.append(Move("rhs", "L2", f"[b, n/{width}, {inner[0]}, n%{width}{inner[1]}]{dtype}", Hole()))
     return [n for n in nodes if isinstance(n, (Kernel, Move)) and _legal(n, spec, target)]
 
 

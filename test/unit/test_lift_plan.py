@@ -11,6 +11,7 @@ from morello_mlir.lifting.plan import Loop, make_plan, merge_loops, physical_ord
 from morello_mlir.lifting.views import View, box_in, boxes_disjoint
 
 M, K, N = 6, 5, 4
+F32 = ("f32",) * 3
 
 
 def _matmul(lhs: tuple[int, int] = (K, 1), rhs: tuple[int, int] = (N, 1), out: tuple[int, int] = (N, 1)) -> list[Loop]:
@@ -23,7 +24,7 @@ def _matmul(lhs: tuple[int, int] = (K, 1), rhs: tuple[int, int] = (N, 1), out: t
 
 
 def test_plain_matmul() -> None:
-    plan = make_plan(_matmul(), "f32", accumulate=False)
+    plan = make_plan(_matmul(), F32, accumulate=False)
     assert str(plan.spec) == (
         "Matmul([1, 6, 5, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)"
     )
@@ -32,31 +33,31 @@ def test_plain_matmul() -> None:
 
 
 def test_output_column_major_swaps_the_inputs() -> None:
-    plan = make_plan(_matmul(out=(1, M)), "f32", accumulate=True)
+    plan = make_plan(_matmul(out=(1, M)), F32, accumulate=True)
     assert plan.spec.dims == (1, N, K, M)
     assert [o.source for o in plan.operands] == [1, 0, 2]
     assert [o.layout.text() for o in plan.spec.operands] == ["col_major", "col_major", "row_major"]
 
 
 def test_equal_specs_whatever_the_stride_of_a_dim_of_one() -> None:
-    plain = make_plan(_matmul(), "f32", accumulate=False)
-    padded = make_plan([Loop("b", 1, (1000, 7, 3)), *_matmul()], "f32", accumulate=False)
+    plain = make_plan(_matmul(), F32, accumulate=False)
+    padded = make_plan([Loop("b", 1, (1000, 7, 3)), *_matmul()], F32, accumulate=False)
     assert plain == padded
 
 
 def test_reduction_around_the_spec_keeps_the_fill() -> None:
-    plan = make_plan([*_matmul(), Loop("k", 3, (1000, 2000, None))], "f32", accumulate=False)
+    plan = make_plan([*_matmul(), Loop("k", 3, (1000, 2000, None))], F32, accumulate=False)
     assert plan.keeps_fill and plan.spec.function == "MatmulAccum"
     assert [(o.size, o.strides, o.reduction) for o in plan.outer] == [(3, (1000, 2000, 0), True)]
 
 
 def test_reductions_are_innermost_of_the_outer_loops() -> None:
     loops = [Loop("k", 3, (1000, 2000, None)), Loop("b", 2, (2, 2, 2)), *_matmul((20, 4), (20, 4), (20, 4))]
-    assert [o.reduction for o in make_plan(loops, "f32", accumulate=True).outer] == [False, True]
+    assert [o.reduction for o in make_plan(loops, F32, accumulate=True).outer] == [False, True]
 
 
 def test_gaps_and_row_strides_are_in_the_spec() -> None:
-    plan = make_plan(_matmul(lhs=(16, 2), rhs=(32, 1)), "f32", accumulate=False)
+    plan = make_plan(_matmul(lhs=(16, 2), rhs=(32, 1)), F32, accumulate=False)
     assert [o.text() for o in plan.spec.operands] == [
         "(f32, GL, row_major, s64, gapped)",
         "(f32, GL, row_major, s128)",
@@ -74,7 +75,7 @@ def test_merging_needs_one_order_in_every_operand() -> None:
 def test_longest_runs_stay_in_the_spec() -> None:
     long = Loop("m", 64, (10000, None, 10000))
     run = Loop("m", 16, (1, None, 100))
-    plan = make_plan([long, run, Loop("k", 8, (16, 4, None)), Loop("n", 4, (None, 1, 1))], "f32", accumulate=False)
+    plan = make_plan([long, run, Loop("k", 8, (16, 4, None)), Loop("n", 4, (None, 1, 1))], F32, accumulate=False)
     assert plan.spec.size("m") == 16 and plan.spec.size("b") == 64
 
 
@@ -117,13 +118,13 @@ def test_injective_views_have_as_many_places_as_elements(view: View) -> None:
 
 def test_a_single_column_lies_along_k() -> None:
     dot = [Loop("k", 100, (1, 1, None))]
-    spec = make_plan(dot, "f32", accumulate=False).spec
+    spec = make_plan(dot, F32, accumulate=False).spec
     assert spec.dims == (1, 1, 100, 1)
     assert [o.layout.text() for o in spec.operands] == ["row_major", "col_major", "row_major"]
-    gapped = make_plan([Loop("k", 100, (1, 7, None))], "f32", accumulate=False).spec
+    gapped = make_plan([Loop("k", 100, (1, 7, None))], F32, accumulate=False).spec
     assert [o.unit for o in gapped.operands] == [True, False, True]
     # With a column of the output that is not contiguous, the problem is not transposed and has one column, too.
     rows = [Loop("m", 6, (100, None, 3)), Loop("k", 100, (1, 1, None))]
-    assert [o.layout.text() for o in make_plan(rows, "f32", accumulate=False).spec.operands][1] == "col_major"
-    batched = make_plan([Loop("b", 5, (100, 100, 1)), *dot], "f32", accumulate=False).spec
+    assert [o.layout.text() for o in make_plan(rows, F32, accumulate=False).spec.operands][1] == "col_major"
+    batched = make_plan([Loop("b", 5, (100, 100, 1)), *dot], F32, accumulate=False).spec
     assert batched.operands[1].layout.text() == "col_major" and batched.operands[1].unit

@@ -159,9 +159,13 @@ def _with_caches(flags: str, l1: int, l2: int, identity: tuple[str, str, str, st
 
 
 def test_host_is_the_named_target_where_its_caches_are_alike() -> None:
-    assert uncalibrated(_with_caches(AVX512_FLAGS, 48, 2048)) is TARGETS["avx512"]
+    assert uncalibrated(_with_caches(AVX512_FLAGS + " avx512_vnni avx512_bf16", 48, 2048)) is TARGETS["avx512"]
+    without = uncalibrated(_with_caches(AVX512_FLAGS, 48, 2048))
+    assert without.fingerprint == TARGETS["avx512"].fingerprint
+    assert set(without.narrow.pairs) == {"maddwd"}
     assert uncalibrated(_with_caches("avx2 fma f16c bmi2", 32, 512)) is TARGETS["avx2"]
-    assert uncalibrated(Host(frozenset(), ("", "", "", ""), "", {})) is TARGETS["avx512"]
+    unknown = uncalibrated(Host(frozenset(), ("", "", "", ""), "", {}))
+    assert (unknown.name, unknown.fingerprint) == ("avx512", TARGETS["avx512"].fingerprint)
 
 
 def test_host_plans_with_its_own_caches_where_they_differ_much() -> None:

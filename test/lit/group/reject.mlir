@@ -176,24 +176,24 @@ func.func @scalar_input(%a: f32, %v: memref<5xf32>, %o: memref<f32>) {
 
 // -----
 
-func.func @integers(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi32>) {
-  // expected-remark @below {{element types i8 x i8 -> i32: only f32 and f64 so far}}
-  linalg.matmul ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi32>)
+func.func @integers(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi16>) {
+  // expected-remark @below {{element types i8 x i8 -> i16: no kernel adds these up}}
+  linalg.matmul ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi16>)
   return
 }
 
 // -----
 
-func.func @widened(%a: memref<4x5xf16>, %b: memref<5x6xf16>, %c: memref<4x6xf32>) {
-  // expected-remark @below {{element types f16 x f16 -> f32: only f32 and f64 so far}}
-  linalg.matmul ins(%a, %b : memref<4x5xf16>, memref<5x6xf16>) outs(%c : memref<4x6xf32>)
+func.func @unsigned_shorts(%a: memref<4x5xi16>, %b: memref<5x6xi16>, %c: memref<4x6xi32>) {
+  // expected-remark @below {{element types i16 x i16 -> i32: no kernel adds these up}}
+  linalg.matmul {cast = #linalg.type_fn<cast_unsigned>} ins(%a, %b : memref<4x5xi16>, memref<5x6xi16>) outs(%c : memref<4x6xi32>)
   return
 }
 
 // -----
 
 func.func @bits(%a: memref<4x5xi1>, %b: memref<5x6xi1>, %c: memref<4x6xi1>) {
-  // expected-remark @below {{element types i1 x i1 -> i1: only f32 and f64 so far}}
+  // expected-remark @below {{element types i1 x i1 -> i1: no kernel adds these up}}
   linalg.matmul ins(%a, %b : memref<4x5xi1>, memref<5x6xi1>) outs(%c : memref<4x6xi1>)
   return
 }

@@ -20,3 +20,17 @@ func.func @accumulates(%a: memref<1x4x5xf64>, %b: memref<1x5x6xf64, strided<[30,
     : (memref<1x4x5xf64>, memref<1x5x6xf64, strided<[30, 1, 5]>>, memref<1x4x6xf64>) -> ()
   return
 }
+
+// Bytes are widened by the signs that the dtypes say.
+// CHECK-LABEL: func.func @bytes
+// CHECK: linalg.generic
+// CHECK: ^bb0(%[[A:.*]]: i8, %[[B:.*]]: i8, %[[C:.*]]: i32):
+// CHECK-DAG: arith.extui %[[A]] : i8 to i32
+// CHECK-DAG: arith.extsi %[[B]] : i8 to i32
+// CHECK: arith.addi %[[C]],
+func.func @bytes(%a: memref<1x4x5xi8>, %b: memref<1x5x6xi8>, %c: memref<1x4x6xi32>) {
+  "morello.spec"(%a, %b, %c) {function = "MatmulAccum", dims = array<i64: 1, 4, 5, 6>,
+    operands = ["(u8, GL, row_major)", "(i8, GL, row_major)", "(i32, GL, row_major)"], serial}
+    : (memref<1x4x5xi8>, memref<1x5x6xi8>, memref<1x4x6xi32>) -> ()
+  return
+}
