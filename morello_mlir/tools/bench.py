@@ -18,8 +18,9 @@ from . import _cli
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})\Z", re.ASCII)
 #: Seconds that one sample lasts at least: shorter ones misread the clock.
 SAMPLE_S = 0.005
-#: What a sample of several threads waits for before it starts: other libraries' threads spin for a while after a call.
-PAUSE_S = 0.06
+#: How long a sample of several threads waits before it starts: OpenBLAS's threads spin for a tenth of a second or more
+#: after a call, on cores that are then not ours.
+PAUSE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
