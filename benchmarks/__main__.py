@@ -16,6 +16,7 @@ from pathlib import Path
 
 FAMILIES = {
     "contractions": "f32 and f64 contractions beside numpy's BLAS",
+    "dtypes": "bf16 and bytes: operations a second beside f32, and bytes beside reading memory",
     "model": "the cost model: rank correlation and regret over random schedules",
     "compile_time": "what a user waits for: import, cold search, compilation",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",

@@ -114,9 +114,9 @@ class BroadcastFma(KernelAction):
         return (*super().requires(key, target), (rows, "rhs needs unit stride along n (or panels)"))
 
     def panels(self, key: TableKey, operand: int, target: Target) -> Sequence[Form]:
-        """Panels of the type of the sums; vectors of rhs may also be widened as they are loaded. Integers are left to
-        the kernels that multiply groups of them, where there is one."""
-        if any(o.layout.group > 1 for o in key.operands) or (_pair_kernel(key, target) and not is_float(key.dtype)):
+        """Panels of the type of the sums; vectors of rhs may also be widened as they are loaded. What a kernel for
+        groups does faster is left to it."""
+        if any(o.layout.group > 1 for o in key.operands) or _pair_kernel(key, target):
             return ()
         if not key.operands[operand].dtype:
             return ((1, None),)
@@ -233,6 +233,11 @@ class PairKernel(KernelAction):
                 return False
         return any((a, b) in self.inputs for a in self.wanted(key, 0) for b in self.wanted(key, 1))
 
+    def pays(self, target: Target) -> bool:
+        """Whether it multiplies more elements a cycle than vectors of the type of the sums do."""
+        slower = 1.0 if is_float(self.accumulates) else target.narrow.integer
+        return self.group * target.narrow.pairs[self.name].per_cycle > target.costs.fma_per_cycle / slower
+
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         lhs, rhs = key.operands[0], key.operands[1]
         pair = key.dtype_of(0), key.dtype_of(1)
@@ -328,8 +333,9 @@ PAIR_KERNELS = (DpBf16(), DpBusd(), MaddWd())
 
 
 def _pair_kernel(key: TableKey, target: Target) -> PairKernel | None:
-    """The kernel for groups that could come to run below `key`."""
-    return next((k for k in PAIR_KERNELS if k.runs_on(key, target)), None)
+    """The kernel for groups that could come to run below `key`, if it is faster than multiply-adds of what is widened:
+    other panels are not tried then, or else these are not."""
+    return next((k for k in PAIR_KERNELS if k.runs_on(key, target) and k.pays(target)), None)
 
 
 class Scalar(KernelAction):

@@ -38,7 +38,7 @@ def uncalibrated(host: Host) -> Target:
     )
     cpu = _cpu_apart(host)
     if cpu is not None:
-        return _with_flags(_slower(own, cpu), host.flags)
+        return _with_flags(_slower(_with_bf16(own, cpu), cpu), host.flags)
     alike = own.l1.lines >= base.l1.lines and 0.5 < own.l2.lines / base.l2.lines < 2
     return _with_flags(base if alike else own, host.flags)
 
@@ -134,7 +134,17 @@ def cpu_target(name: str, cpu: Cpu) -> Target:
         l3_bytes=cpu.l3 << 20,
         cpu=name,
     )
+    target = _with_bf16(target, cpu)
     return target if cpu.fma_per_cycle == base.costs.fma_per_cycle else _slower(target, cpu)
+
+
+def _with_bf16(target: Target, cpu: Cpu) -> Target:
+    """`target` with the CPU's own dot products of bf16."""
+    pairs = dict(target.narrow.pairs)
+    if "dpbf16" not in pairs or pairs["dpbf16"].per_cycle == cpu.bf16_per_cycle:
+        return target
+    pairs["dpbf16"] = replace(pairs["dpbf16"], per_cycle=cpu.bf16_per_cycle)
+    return replace(target, narrow=replace(target.narrow, pairs=pairs))
 
 
 def _slower(target: Target, cpu: Cpu) -> Target:

@@ -12,7 +12,8 @@ class Cpu:
 
     fma_per_cycle: whole-vector multiply-adds that start per cycle. broadcast_slots: how many of these a broadcast load
     displaces that is an instruction of its own; one that is folded into a multiply-add is free. flags: what it has
-    beyond the base target that kernels for narrow element types use, as Linux spells it.
+    beyond the base target that kernels for narrow element types use, as Linux spells it. bf16_per_cycle: whole-vector
+    dot products of bf16 pairs that start per cycle.
     """
 
     base: str
@@ -24,6 +25,7 @@ class Cpu:
     fma_per_cycle: float = 2.0
     broadcast_slots: float = 0.0
     flags: tuple[str, ...] = ()
+    bf16_per_cycle: float = 0.5
 
 
 _VNNI = ("avx512_vnni",)
@@ -40,8 +42,8 @@ CPUS = {
     "znver1": Cpu("avx2", 32, 512, 8),
     "znver2": Cpu("avx2", 32, 512, 16),
     "znver3": Cpu("avx2", 32, 512, 32),
-    "znver4": Cpu("avx512", 32, 1024, 32, fma_per_cycle=1.0, broadcast_slots=0.5, flags=_BF16),
-    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16, flags=_BF16),
+    "znver4": Cpu("avx512", 32, 1024, 32, fma_per_cycle=1.0, broadcast_slots=0.5, flags=_BF16, bf16_per_cycle=1.0),
+    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16, flags=_BF16, bf16_per_cycle=1.0),
     "skylake-avx512": Cpu("avx512", 32, 1024, 22, l2_ways=16),
     "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_VNNI),
     "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_BF16),
