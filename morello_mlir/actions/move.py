@@ -8,9 +8,9 @@ from typing import Any
 
 from ..search.schedule import Move, Node
 from ..spec import FUNCTIONS, MEMORIES, Layout, dtype_bytes
-from ..targets import LINE, LineCost, Target, ceil_div, fixed
+from ..targets import CROWDED, LINE, PAGE, LineCost, Target, ceil_div, fixed
 from .base import Action, Child, Condition
-from .state import Dims, OperandState, TableKey, footprint, maximum, minimum
+from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum, minimum
 
 LEVEL = {m: i for i, m in enumerate(MEMORIES)}
 #: Bytes of a group of neighbours in a panel.
@@ -28,12 +28,32 @@ WIDER = {
 
 
 def line_cycles(cost: LineCost, long_rows: Any, stride: int | None, rows: Any = None) -> Any:
-    """Cycles per line for rows of that kind, at that row stride class. rows: how many are in use (None: many)."""
+    """Cycles per line for rows of that kind, at that row stride class (None: packed). rows: how many are in use (None:
+    many)."""
+    if stride is None:
+        return cost.packed
     cycles = long_rows * cost.long_rows + (1 - long_rows) * cost.short_rows
-    if stride is None or stride < 4096:
+    if stride < (PAGE if rows is None else CROWDED):
         return cycles
-    many = 1 if rows is None else rows * stride > cost.conflict_rows * 4096
+    many = 1 if rows is None else rows * stride > cost.conflict_rows * PAGE
     return cycles + cost.conflict * many
+
+
+def l1_cycles(key: TableKey, operand: int, fp: Footprint, target: Target) -> Any:
+    """Cycles for the lines of an operand from L2 to L1, or of the output one way, in the order in which kernels read
+    them: along rows, or across rows where these lie along the reduction."""
+    c = target.costs
+    state, names = key.operands[operand], key.names(operand)
+    if operand == len(key.operands) - 1:
+        return fp.lines * line_cycles(c.l2_to_l1_out, fp.long_rows, state.stride, fp.rows)
+    across = not state.layout.is_packed and names[state.layout.innermost] in FUNCTIONS[key.function].reduction
+    if not across or not state.unit:
+        return fp.lines * line_cycles(c.l2_to_l1, fp.long_rows, state.stride, fp.rows)
+    cycles = fp.lines * line_cycles(c.l2_to_l1_across, False, state.stride, fp.rows)
+    if state.stride is None or state.stride < target.vector_bytes:
+        return cycles
+    late = maximum(fp.rows - c.burst_rows, 0)
+    return cycles + late * fp.row_lines * c.burst_line
 
 
 def _too_much(memory: str, amount: Any, left: Any) -> Callable[[], str]:
@@ -158,13 +178,13 @@ class MoveAction(Action):
             fork = 0 if key.is_serial else fixed(c.fork_join)
             return self._pack_cost(key, self.share(key, dims), target) + fork
         out = self._is_output(key)
+        fp = footprint(key, self.operand, dims)
         if self.memory == "L1":
-            cost = c.l2_to_l1_out if out else c.l2_to_l1
-        elif key.far:
+            return fixed(l1_cycles(key, self.operand, fp, target) * (2 if out else 1))
+        if key.far:
             cost = c.far_to_l2_out if out else c.far_to_l2
         else:
             cost = c.gl_to_l2_out if out else c.gl_to_l2
-        fp = footprint(key, self.operand, dims)
         cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride, fp.rows)
         return fixed(cycles * (2 if out else 1))
 
@@ -210,14 +230,16 @@ class MoveAction(Action):
         cost = c.pack_copy if copies else c.pack_transpose
         written = footprint(key, self.operand, dims, self.layout, self.dtype).lines
         far = c.far_to_l2.long_rows - c.gl_to_l2.long_rows if key.far else 0.0
+        # Panels that do not stay in L2 are written back.
+        away = c.pack_away if self.memory == "GL" else 0.0
         here = key.dtype_of(self.operand)
         if self.layout.group == 1 and self.dtype in (None, here):
             lines = maximum(written, elements / (LINE // dtype_bytes(here)))
-            return fixed(lines * (line_cycles(cost, True, state.stride) + far))
+            return fixed(lines * (line_cycles(cost, True, state.stride) + far + away))
         # Beside the lines that are written: what is read is converted, and neighbours are brought together.
         read = elements / (LINE // dtype_bytes(here))
         shuffled = 1 + (self.layout.group > 1) * target.narrow.group
-        return fixed(written * line_cycles(cost, True, state.stride) * shuffled + read * far)
+        return fixed(written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far)
 
     def node(self, bodies: Sequence[Node]) -> Node:
         names = FUNCTIONS["MatmulAccum"].operands[self.operand]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..search.schedule import Kernel, Node
 from ..spec import FUNCTIONS, is_float
 from ..targets import LINE, Target, ceil_div, fixed
 from .base import Action, Condition
-from .move import line_cycles
+from .move import l1_cycles
 from .state import Dims, Footprint, TableKey, footprint, maximum
 
 CACHES = ("L2", "L1")
@@ -84,9 +84,12 @@ def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: A
     fp: Footprint = footprint(key, operand, dims)
     lines = fp.lines
     if fp.stride is not None:
-        thrashes = fp.occupied(target.l1.sets) > target.l1.lines
+        # At a time it needs one line of every row.
+        front = replace(fp, row_lines=1, lines=fp.rows)
+        thrashes = front.occupied(target.l1.sets) > target.l1.lines
         lines = thrashes * touched + (1 - thrashes) * lines
-    return lines, lines * line_cycles(target.costs.l2_to_l1, fp.long_rows, fp.stride, fp.rows)
+        fp = replace(fp, row_lines=lines / fp.rows, lines=lines)
+    return lines, l1_cycles(key, operand, fp, target)
 
 
 def vector_cycles(work: Any, target: Target, *streams: tuple[Any, Any]) -> Any:
@@ -153,7 +156,10 @@ class BroadcastFma(KernelAction):
             per_step = per_step + (n % lanes > 0) * 0.5
         work = np.where(np.isfinite(per_step), per_step, 0.0) * k
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
-        return fixed(vector_cycles(work, target, *streams) + c.call)
+        cycles = vector_cycles(work, target, *streams) + c.call
+        if key.operands[0].stride is not None:
+            cycles = cycles + (n <= lanes) * footprint(key, 0, dims).lines * c.lone_line
+        return fixed(cycles)
 
 
 def in_flight(target: Target) -> int:

@@ -17,13 +17,24 @@ from ..spec import Spec
 from ..targets import COST_UNITS, Costs, Target
 
 #: Coefficients that enter the cost as factors: (field of Costs, field of LineCost or '').
-_SCALARS = ("out_vector", "out_masked", "call", "kernel_scale", "horizontal", "scalar_fma", "pack_gather")
+_SCALARS = (
+    "out_vector",
+    "out_masked",
+    "call",
+    "kernel_scale",
+    "horizontal",
+    "scalar_fma",
+    "pack_gather",
+    "pack_away",
+    "burst_line",
+    "lone_line",
+)
 Name = tuple[str, str]
 
 
 def _names() -> tuple[Name, ...]:
     lines = [f.name for f in fields(Costs) if f.type == "LineCost"]
-    parts = ("long_rows", "short_rows", "conflict")
+    parts = ("packed", "long_rows", "short_rows", "conflict")
     return (*((n, p) for n in lines for p in parts), *((n, "") for n in _SCALARS))
 
 

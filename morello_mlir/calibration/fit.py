@@ -100,11 +100,13 @@ def _near_best(design: Design) -> np.ndarray:
 
 
 def _cumulative() -> tuple[np.ndarray, np.ndarray]:
-    """Matrices to and from coefficients in which that of short rows is what they cost more than long ones."""
+    """Matrices to and from coefficients in which that of short rows is what they cost more than long ones, and that of
+    long rows what they cost more than packed ones."""
     to_steps = np.eye(len(NAMES))
+    less = {"short_rows": "long_rows", "long_rows": "packed"}
     for i, (name, part) in enumerate(NAMES):
-        if part == "short_rows":
-            to_steps[i, NAMES.index((name, "long_rows"))] = -1.0
+        if part in less:
+            to_steps[i, NAMES.index((name, less[part]))] = -1.0
     return to_steps, np.linalg.inv(to_steps)
 
 

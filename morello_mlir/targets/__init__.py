@@ -10,7 +10,7 @@ from ..errors import InputError
 from . import calibration
 from .avx2 import AVX2
 from .avx512 import AVX512
-from .base import COST_UNITS, INFINITE, LINE, MAX_COST, Cache, Costs, LineCost, Target, ceil_div, fixed
+from .base import COST_UNITS, CROWDED, INFINITE, LINE, MAX_COST, PAGE, Cache, Costs, LineCost, Target, ceil_div, fixed
 from .cpus import CPUS, Cpu
 from .host import CacheSize, Host, this_host
 from .threads import available_cores, thread_count
@@ -168,9 +168,11 @@ def planned_l2(lines: int) -> int:
 __all__ = [
     "COST_UNITS",
     "CPUS",
+    "CROWDED",
     "INFINITE",
     "LINE",
     "MAX_COST",
+    "PAGE",
     "TARGETS",
     "Cache",
     "Costs",

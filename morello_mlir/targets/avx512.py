@@ -7,12 +7,12 @@ from .base import Cache, Costs, LineCost, Narrow, Pairs, Target
 _REGISTERS = 32
 #: Cycles that a k step takes beyond its multiply-adds (two start per cycle): a share of the loop. What measurements
 #: differ by from one large tile to the next is noise, and would only make the search mix tiles.
-_STEP = 0.2
+_STEP = 0.6
 #: What tiles of few accumulators take, which the latency of the multiply-add binds, by how many they are; 4.4 beyond.
 _LATENCY_BOUND = {1: 3.9, 2: 4.0, 3: 4.2, 4: 4.3}
 #: Loads start two per cycle. Measured alone, a tall tile reaches that; beside cache misses, which take the slots of
 #: loads again, it does not: 24 x 1 vectors made 197x768x768 and 128x768x768 25 % slower than 6 x 4.
-_LOADS = 1.15
+_LOADS = 1.0
 #: Tiles that measure apart from that rule.
 _MEASURED = (
     {(8, 1): 6.9, (16, 1): 8.6, (4, 2): 4.8, (5, 2): 5.4, (2, 3): 4.4, (3, 3): 5.1, (2, 4): 4.7}
@@ -42,23 +42,27 @@ AVX512 = Target(
     pack_rows=(6, 12),
     pack_vectors=(2, 4),
     costs=Costs(
-        l2_to_l1=LineCost(0.17, 0.55, 0.9, conflict_rows=96),
-        l2_to_l1_out=LineCost(0.18, 0.92),
-        gl_to_l2=LineCost(1.5, 5.0),
-        gl_to_l2_out=LineCost(1.4, 3.2),
-        far_to_l2=LineCost(7.0, 10.0),
+        l2_to_l1=LineCost(0.17, 0.2, 0.05, conflict_rows=48, packed=0.1),
+        l2_to_l1_out=LineCost(0.15, 0.4),
+        l2_to_l1_across=LineCost(0.03, 0.03, 2.0, conflict_rows=12),
+        gl_to_l2=LineCost(2.0, 3.0, 1.6, packed=1.0),
+        gl_to_l2_out=LineCost(1.2, 2.6, 0.4),
+        far_to_l2=LineCost(7.0, 10.0, packed=6.0),
         far_to_l2_out=LineCost(6.5, 10.0),
-        pack_copy=LineCost(5.7, 5.7, 1.0),
-        pack_transpose=LineCost(7.2, 7.2, 8.7),
-        out_vector=0.6,
+        pack_copy=LineCost(6.0, 6.0, 2.0),
+        pack_transpose=LineCost(7.8, 7.8, 3.1),
+        out_vector=0.55,
         out_masked=2.0,
-        call=6.0,
+        call=1.7,
         kernel_scale=1.0,
         # Vectors that straddle lines cost loads, of which tall tiles have to spare.
         unaligned=1.1,
         horizontal=8.0,
         scalar_fma=4.0,
         l2_line=1.75,
+        burst_line=2.4,
+        lone_line=1.0,
+        pack_away=8.0,
     ),
     kernel_table=_kernel_table(),
     # Measured on Emerald Rapids: vdpbf16ps starts every second cycle, so that f32 multiply-adds of widened bf16 are

@@ -23,6 +23,9 @@ INFINITE = float("inf")
 MAX_COST = 1 << 53
 #: Bytes in a cache line.
 LINE = 64
+#: Row strides that are multiples of this many bytes use few sets of the caches; 4096, a page, is the largest class.
+CROWDED = 512
+PAGE = 4096
 
 
 def fixed(cycles):  # type: ignore[no-untyped-def]
@@ -57,14 +60,15 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """Cycles per cache line moved: rows of 256 bytes or more, shorter rows, and what a row stride that is a multiple of
-    4096 bytes adds where more than `conflict_rows` rows are in use: every row is a page of its own, and lines and pages
-    fall into few sets of their caches. Twice the stride halves the sets, and so the rows."""
+    """Cycles per cache line moved: rows of 256 bytes or more, shorter rows, packed panels, and what a row stride that
+    is a multiple of CROWDED bytes adds where the rows in use span more than `conflict_rows` pages: lines and pages fall
+    into few sets of their caches."""
 
     long_rows: float
     short_rows: float
     conflict: float = 0.0
     conflict_rows: int = 0
+    packed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Costs:
 
     l2_to_l1: LineCost
     l2_to_l1_out: LineCost
+    #: An operand whose rows kernels read side by side: always short rows.
+    l2_to_l1_across: LineCost
     gl_to_l2: LineCost
     gl_to_l2_out: LineCost
     #: The same where the goal's operands do not fit the last-level cache.
@@ -106,6 +112,14 @@ class Costs:
     fork_join: float = 6000.0
     #: How many threads' streams DRAM serves at full speed; L3 serves all.
     far_streams: float = 2.0
+    #: Rows that start at lines, read side by side, reach their ends together: what each line costs beyond those of
+    #: `burst_rows` rows, which arrive beside the arithmetic.
+    burst_line: float = 0.0
+    burst_rows: int = 8
+    #: The same for each line, where a kernel of one vector reads them: each multiply-add waits for a load of its own.
+    lone_line: float = 0.0
+    #: Packing to GL: what a line costs beyond packing to L2.
+    pack_away: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,9 @@ def test_the_fit_recovers_known_coefficients(seed: int) -> None:
     features = rng.uniform(1, 100, (count, len(NAMES)))
     truth = rng.uniform(0.5, 5, len(NAMES))
     for i, (name, part) in enumerate(NAMES):
-        if part == "short_rows":
-            truth[i] = truth[NAMES.index((name, "long_rows"))] + rng.uniform(0, 3)
+        if part in ("long_rows", "short_rows"):
+            less = {"long_rows": "packed", "short_rows": "long_rows"}[part]
+            truth[i] = truth[NAMES.index((name, less))] + rng.uniform(0, 3)
     spec = np.arange(count) % specs
     cycles = features @ truth
     design = Design(features, cycles, spec, np.full(count, float(cycles.mean())))

@@ -1,0 +1,104 @@
+"""What lines cost, by how the kernel comes to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from morello_mlir.actions import KERNELS, MoveAction, key_of
+from morello_mlir.actions.move import line_cycles
+from morello_mlir.spec import Layout, Spec
+from morello_mlir.targets import TARGETS, LineCost
+
+AVX512 = TARGETS["avx512"]
+#: Nothing costs anything but what a test puts in.
+FREE = LineCost(0.0, 0.0)
+BASE = replace(
+    AVX512,
+    costs=replace(
+        AVX512.costs,
+        l2_to_l1=FREE,
+        l2_to_l1_across=FREE,
+        gl_to_l2=FREE,
+        pack_copy=FREE,
+        kernel_scale=0.0,
+        call=0.0,
+        burst_line=0.0,
+        burst_rows=12,
+        lone_line=0.0,
+        pack_away=0.0,
+    ),
+)
+
+
+def cost(action, m, k, n, lhs, rhs, out="GL, row_major", **costs):
+    """Cycles of an action by itself; `costs` over the free ones."""
+    spec = Spec.parse(f"MatmulAccum([1, {m}, {k}, {n}], (f32, {lhs}), (f32, {rhs}), (f32, {out}), serial)")
+    target = replace(BASE, costs=replace(BASE.costs, **costs))
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    return action.cost(key_of(spec, target), dims, target) / 1000
+
+
+PANELS = "L2, [b, n/16, k, n%16]"
+KERNEL = KERNELS["broadcast_fma"]
+
+
+def test_panels_have_a_price_of_their_own():
+    assert line_cycles(LineCost(2.0, 3.0, 5.0, packed=1.0), True, None) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("stride", "rows", "want"),
+    [
+        (256, 1000, 2.0),
+        (512, 400, 7.0),
+        (512, 384, 2.0),
+        (4096, 49, 7.0),
+        (4096, 48, 2.0),
+        (2048, None, 2.0),
+        (4096, None, 7.0),
+    ],
+)
+def test_crowded_rows_cost_more(stride, rows, want):
+    assert line_cycles(LineCost(2.0, 3.0, 5.0, conflict_rows=48), True, stride, rows) == want
+
+
+def test_rows_that_start_at_lines_end_together():
+    """24 rows of 4 lines, of which those of 12 are free."""
+    lhs = "L2, row_major, s128"
+    assert cost(KERNEL, 24, 64, 16, lhs, PANELS, "VRF, row_major", burst_line=2.0) == 12 * 4 * 2
+    assert cost(KERNEL, 8, 64, 16, lhs, PANELS, "VRF, row_major", burst_line=2.0) == 0
+
+
+def test_rows_that_start_anywhere_do_not():
+    assert cost(KERNEL, 24, 64, 16, "L2, row_major, s16", PANELS, "VRF, row_major", burst_line=2.0) == 0
+
+
+def test_moving_rows_to_l1_costs_what_streaming_them_does():
+    lhs = "L2, row_major, s128"
+    rhs, across = "L2, row_major", LineCost(0.0, 1.0)
+    move = cost(MoveAction(0, "L1"), 24, 64, 16, lhs, rhs, "L2, row_major", burst_line=2.0, l2_to_l1_across=across)
+    assert move == 12 * 4 * 2 + 24 * 4
+    assert move == cost(KERNEL, 24, 64, 16, lhs, PANELS, "VRF, row_major", burst_line=2.0, l2_to_l1_across=across)
+
+
+def test_one_vector_waits_for_every_line():
+    lhs, panels = "L1, row_major, s128", "L1, [b, n/32, k, n%32]"
+    assert cost(KERNEL, 8, 64, 16, lhs, panels, "VRF, row_major", lone_line=1.0) == 8 * 4
+    assert cost(KERNEL, 8, 64, 17, lhs, panels, "VRF, row_major", lone_line=1.0) == 0
+    assert cost(KERNEL, 8, 64, 16, "L1, [b, m/8, k, m%8]", panels, "VRF, row_major", lone_line=1.0) == 0
+
+
+def test_tall_rows_in_place_do_not_thrash_unless_they_crowd():
+    """A step needs one line of each row: 24 rows fit L1 side by side, but not at a distance of a page."""
+    across = LineCost(0.0, 1.0)
+    for stride, lines in ((128, 24 * 64), (4096, 24 * 1024)):
+        lhs = f"L2, row_major, s{stride}"
+        assert cost(KERNEL, 24, 1024, 16, lhs, PANELS, "VRF, row_major", l2_to_l1_across=across) == lines
+
+
+def test_panels_in_gl_are_written_back():
+    layout = Layout.packed(3, 2, 16)
+    assert cost(MoveAction(1, "GL", layout), 8, 64, 32, "GL, row_major", "GL, row_major", pack_away=3.0) == 128 * 3
+    assert cost(MoveAction(1, "L2", layout), 8, 64, 32, "GL, row_major", "GL, row_major", pack_away=3.0) == 0
