@@ -157,7 +157,7 @@ class BroadcastFma(KernelAction):
         work = np.where(np.isfinite(per_step), per_step, 0.0) * k
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
         cycles = vector_cycles(work, target, *streams) + c.call
-        if key.operands[0].stride is not None:
+        if not key.operands[0].layout.is_packed:
             cycles = cycles + (n <= lanes) * footprint(key, 0, dims).lines * c.lone_line
         return fixed(cycles)
 
