@@ -18,14 +18,16 @@ from morello_mlir.calibration.measure import Measured, SpecMeasurements
 from morello_mlir.calibration.ranking import ranks, regret, spearman
 from morello_mlir.calibration.recipe import Block, Pack, cheapest, text
 from morello_mlir.calibration.sampler import random_samples, register_tiles
+from morello_mlir.calibration.threads import measure_threads
 from morello_mlir.search.schedule import Kernel, Move, walk
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import matmul_spec
-from morello_mlir.targets import TARGETS, get_target
+from morello_mlir.targets import TARGETS, available_cores, get_target
 from morello_mlir.targets import calibration as files
 from morello_mlir.targets.calibration import Calibration
 
 TARGET = TARGETS["avx512"]
+AVX2 = TARGETS["avx2"]
 SPEC = matmul_spec(96, 130, 192).canonical()
 
 
@@ -252,3 +254,13 @@ def test_a_file_that_does_not_fit_is_ignored_with_a_warning(
 def test_no_calibration_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(files.VARIABLE, str(tmp_path / "nowhere"))
     assert files.load("m", TARGET) is None
+
+
+def test_threads_are_measured() -> None:
+    """A fork costs something, and two threads read no faster than twice one, on any machine; alone nothing is known."""
+    made = measure_threads(replace(AVX2, l3_bytes=1 << 16), AVX2.costs, rounds=1)
+    if available_cores() < 2:
+        assert made == AVX2.costs
+    else:
+        assert made.fork_join >= 2000 and 1 <= made.far_streams <= 2
+        assert replace(made, fork_join=0, far_streams=0) == replace(AVX2.costs, fork_join=0, far_streams=0)

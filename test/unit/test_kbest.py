@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 
 import pytest
-from small_target import SMALL
+from small_target import CHEAP_FORKS, SMALL
 
 from morello_mlir.actions import check_tree, child_specs, explore, key_of
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.lowering.plan import Planner
-from morello_mlir.search.schedule import Hole, Split, Tile
+from morello_mlir.search.schedule import LOOPS, Hole
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import TARGETS
 from morello_mlir.tuning.kbest import KBest
 
 #: A space that can be listed: no packing, so few tables.
-TINY = replace(SMALL, name="tiny", pack_rows=(), pack_vectors=())
+TINY = replace(CHEAP_FORKS, name="tiny", pack_rows=(), pack_vectors=())
 
 
 def every_plan(spec, target):
@@ -32,21 +32,16 @@ def every_plan(spec, target):
         found = {}
         for action in explore(key, dims, target):
             node = action.node([Hole(), Hole()])
-            if isinstance(node, (Tile, Split)) and dims[node.dim] % node.size == 0:
+            if isinstance(node, LOOPS) and dims[node.dim] % node.size == 0:
                 node = replace(node, rest=None)
             try:
                 smaller = child_specs(goal, node, target)
             except ScheduleError:
                 continue
-            combinations = [(int(action.cost(key, dims, target)), [])]
-            for count, child in smaller:
-                combinations = [
-                    (cost + count * below, [*bodies, body])
-                    for cost, bodies in combinations
-                    for below, body in programs(child)
-                ]
-            for cost, bodies in combinations:
-                tree = action.node(bodies)
+            for parts in product(*(programs(child) for _, child in smaller)):
+                costs = [cost for cost, _ in parts] + [0] * (len(action.children(key, dims)) - len(parts))
+                cost = int(action.total(key, dims, target, costs))
+                tree = action.node([body for _, body in parts])
                 plan = planner.plan(goal, tree)
                 if plan not in found or cost < found[plan][0]:
                     found[plan] = (cost, tree)
@@ -55,7 +50,13 @@ def every_plan(spec, target):
     return [cost for cost, _ in programs(spec.canonical())]
 
 
-@pytest.mark.parametrize("spec", [matmul_spec(1, 2, 2), matmul_spec(2, 1, 3), matmul_spec(2, 2, 1, b=2)], ids=str)
+SPECS = (
+    *(matmul_spec(1, 2, 2), matmul_spec(2, 1, 3), matmul_spec(2, 2, 1, b=2)),
+    replace(matmul_spec(3, 1, 2), serial=False, threads=2),
+)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_all_programs_in_order(spec):
     assert [s.cost for s in KBest(spec, TINY)] == every_plan(spec, TINY)
 

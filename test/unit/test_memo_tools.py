@@ -148,6 +148,7 @@ def test_pack(filled, capsys, tmp_path):
         (["precompute", "--dtypes", "i8", "--memo", "/tmp/x"], "no kernels for i8"),
         (["precompute", "--layouts", "diagonal", "--memo", "/tmp/x"], "--layouts: expected LHS:RHS"),
         (["precompute", "--memory-cap", "lots", "--memo", "/tmp/x"], "cannot read the size 'lots'"),
+        (["precompute", "--threads", "1,all", "--memo", "/tmp/x"], "positive integer, not 'all'"),
         (["precompute", "--targets", "vax", "--memo", "/tmp/x"], "unknown target 'vax'"),
     ],
 )
@@ -167,12 +168,15 @@ def test_sizes_read():
 
 def test_precompute_in_processes_and_again(tmp_path, capsys):
     path = tmp_path / "memo"
-    args = ("precompute", "--max-size", 6, "--targets", "avx2", "--layouts", "row_major:row_major", "--memo", path)
+    args = ("precompute", "--max-size", 6, "--targets", "avx2", "--layouts", "row_major:row_major", "--memo", path,
+            "--threads", "1,2")  # fmt: skip
     status, out, _ = run(capsys, *args, "--jobs", 2)
-    assert status == 0 and "125 goals for avx2" in out
+    assert status == 0 and "250 goals for avx2" in out
     for sizes in ((1, 1, 1), (6, 4, 3), (2, 6, 6)):
-        found = Search(AVX2, Memo(AVX2, Store(path))).solve(matmul_spec(*sizes))
-        assert found.source == "memo" and found.schedule == Search(AVX2).solve(matmul_spec(*sizes)).schedule
+        spec = matmul_spec(*sizes)
+        for goal in (spec, replace(spec, serial=False, threads=2)):
+            found = Search(AVX2, Memo(AVX2, Store(path))).solve(goal)
+            assert found.source == "memo" and found.schedule == Search(AVX2).solve(goal).schedule
     assert "0 goals" in run(capsys, *args)[1], "what is there is not done again"
 
 
