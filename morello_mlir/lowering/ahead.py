@@ -24,6 +24,8 @@ from .views import Arena, Flat, Operand, View
 PREFIX = "morello_ahead_"
 #: Bytes before the panels. They start at a cache line.
 HEADER = 64
+#: Bytes behind the panels, never touched: kernels ask for lines ahead of what they read (see `kernels`).
+SLACK = 1 << 15
 
 
 class Aheads:
@@ -47,7 +49,7 @@ class Aheads:
         """
         view = panels_of(plan, source.view)
         name = self._name(plan, source.view, contents)
-        buffer = Arena("", HEADER + _bytes(view))
+        buffer = Arena("", HEADER + _bytes(view) + SLACK)
         self._make(b.machine, plan, source.view, view, name, buffer)
         buffer = replace(buffer, name=b.value(f"memref.get_global @{name} : {buffer.type}"))
         state = b.value(f"llvm.load {_pointer(b, buffer)} atomic acquire {{alignment = 4 : i64}} : !llvm.ptr -> i32")
@@ -96,6 +98,7 @@ def panels_of(plan: Ahead, source: View) -> View:
     """How the panels of `source` lie. One that all batches share is packed once."""
     shared = source.strides[0] == 0
     view = View.panels(plan.dtype, (1, *source.sizes[1:]) if shared else source.sizes, plan.dim, plan.width, plan.group)
+    view = replace(view, ahead=True)
     return replace(view, sizes=source.sizes, strides=(0, *view.strides[1:])) if shared else view
 
 

@@ -14,6 +14,8 @@ from .views import Flat, Operand
 _LINE = 64
 #: Multiply-adds between asking for a line of rhs and using it: some hundred cycles, what the last-level cache takes.
 _AHEAD = 144
+#: The same for what was packed ahead: what memory takes. It may reach into the slack behind the last panel.
+_STREAM = 768
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
 First = bool | str
@@ -79,7 +81,9 @@ def broadcast_fma(
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
             if ahead := _ahead(s, tile, rhs):
-                _ask(b, w, b.least(b.add(k, ahead), b.add(whole, -step)), s, step)
+                # Behind a panel that was packed ahead lies the next one, which is wanted next.
+                last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
+                _ask(b, w, last, s, step)
             carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step)
         tile = tile.with_values(carried.results)
     if after:
@@ -92,15 +96,16 @@ def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
     """How many k steps before they are needed the lines of a row of rhs are asked for; 0: they are not.
 
     A kernel that walks down a strip of rhs in place finds each row in other lines, which no hardware foresees:
-    from the last-level cache it would wait for every row. Where the loads of a step leave room, asking costs nothing.
+    from the last-level cache it would wait for every row. Panels that were packed ahead come from there or from memory,
+    faster than hardware foresees. Where the loads of a step leave room, asking costs nothing.
     """
     line = _LINE // dtype_bytes(rhs.view.dtype)
     width = sum(s.widths)
-    near = rhs.view.packed or s.rhs_lane != 1 or s.rhs_step < width + line
+    near = not rhs.view.ahead and (rhs.view.packed or s.rhs_step < width + line)
     loads, fmas = tile.rows + tile.vectors + -(-width // line), tile.rows * tile.vectors
-    if near or loads > fmas:
+    if near or s.rhs_lane != 1 or loads > fmas:
         return 0
-    return -(-_AHEAD // fmas)
+    return -(-(_STREAM if rhs.view.ahead else _AHEAD) // fmas)
 
 
 def _ask(b: Builder, w: Flat, k: Index, s: _Strides, count: int) -> None:

@@ -19,6 +19,7 @@ class View:
     strides: in elements, of the three dims; where packed, of `[b, panel, other dim, place in the panel]`.
     packed: (dim number, panel width) or None. The last panel is padded with zeros. group: so many neighbours along the
     other dim lie together (`Layout.packed`); the other dim then counts groups, and the place in one comes last.
+    ahead: it was packed ahead, and comes from memory.
     """
 
     dtype: str
@@ -26,6 +27,7 @@ class View:
     strides: tuple[int, ...]
     packed: tuple[int, int] | None = None
     group: int = 1
+    ahead: bool = False
 
     @property
     def element(self) -> str:

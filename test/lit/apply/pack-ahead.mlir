@@ -7,19 +7,19 @@
 
 // Two Specs whose operands hold the same share it; one that does not say what it holds has its own.
 // CHECK-LABEL: func.func @one
-// CHECK:         %[[BUFFER:.*]] = memref.get_global @[[NAME:morello_ahead_[0-9a-f]+]] : memref<4672xi8>
+// CHECK:         %[[BUFFER:.*]] = memref.get_global @[[NAME:morello_ahead_[0-9a-f]+]] : memref<37440xi8>
 // CHECK:         %[[STATE:.*]] = llvm.load %{{.*}} atomic acquire {alignment = 4 : i64} : !llvm.ptr -> i32
 // CHECK:         %[[EMPTY:.*]] = arith.cmpi eq, %[[STATE]], %c0_i32 : i32
 // CHECK:         scf.if %[[EMPTY]] {
 // CHECK-NEXT:      func.call @[[NAME]]_fill(%{{.*}}, %{{.*}}) : (memref<f32>, index) -> ()
 // CHECK-NEXT:    }
-// CHECK:         memref.view %[[BUFFER]][%c64][] : memref<4672xi8> to memref<1152xf32>
+// CHECK:         memref.view %[[BUFFER]][%c64][] : memref<37440xi8> to memref<1152xf32>
 // CHECK-LABEL: func.func @two
-// CHECK:         memref.get_global @[[NAME]] : memref<4672xi8>
+// CHECK:         memref.get_global @[[NAME]] : memref<37440xi8>
 // CHECK-LABEL: func.func @own
-// CHECK:         memref.get_global @morello_ahead_0 : memref<4672xi8>
-// CHECK-DAG:   memref.global "private" @[[NAME]] : memref<4672xi8> = dense<0> {alignment = 64 : i64}
-// CHECK-DAG:   memref.global "private" @morello_ahead_0 : memref<4672xi8> = dense<0> {alignment = 64 : i64}
+// CHECK:         memref.get_global @morello_ahead_0 : memref<37440xi8>
+// CHECK-DAG:   memref.global "private" @[[NAME]] : memref<37440xi8> = dense<0> {alignment = 64 : i64}
+// CHECK-DAG:   memref.global "private" @morello_ahead_0 : memref<37440xi8> = dense<0> {alignment = 64 : i64}
 // CHECK-DAG:   func.func private @[[NAME]]_fill(%{{.*}}: memref<f32>, %{{.*}}: index) attributes {{.*}}internal{{.*}}noinline
 // CHECK:         llvm.store %{{.*}}, %{{.*}} atomic release {alignment = 4 : i64} : i32, !llvm.ptr
 // CHECK-NOT: memref.global
@@ -33,7 +33,7 @@
 // BELOW-NOT: constants
 // BELOW-SAME: operands = ["(f32, GL, row_major)", "(f32, GL, [b, n/64, k, n%64])", "(f32, GL, row_major)"]
 
-// LLVM-DAG: llvm.mlir.global private @morello_ahead_0(dense<0> : tensor<4672xi8>) {{.*}}alignment = 64
+// LLVM-DAG: llvm.mlir.global private @morello_ahead_0(dense<0> : tensor<37440xi8>) {{.*}}alignment = 64
 // LLVM-DAG: llvm.load %{{.*}} atomic acquire
 
 !a = memref<1x4x8xf32>
