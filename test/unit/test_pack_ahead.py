@@ -10,6 +10,7 @@ import pytest
 
 import morello_mlir
 from morello_mlir.errors import CompileError, InputError
+from morello_mlir.lowering.ahead import SLACK
 
 RNG = np.random.default_rng(0)
 
@@ -219,7 +220,7 @@ def test_batches() -> None:
         }}"""
         module = morello_mlir.compile(text, constants={1: w}, target="avx2")
         assert module.specs[0]["spec"].startswith("MatmulAccum([3, 5, 24, 32]") and packs(module) == [True]
-        assert panels(module)[0] < 1.3 * count * 24 * 32 * 4 + 128
+        assert panels(module)[0] - SLACK < 1.3 * count * 24 * 32 * 4 + 128
         x, y = array(450), np.zeros((3, 5, 32), np.float32)
         module(x, y)
         close(y, np.lib.stride_tricks.as_strided(x, (3, 5, 24), (600, 96, 4)) @ w)

@@ -75,3 +75,25 @@ func.func @dense(%a: memref<1x4x64xf32>, %b: memref<1x64x16xf32>, %c: memref<1x4
   } : (memref<1x4x64xf32>, memref<1x64x16xf32>, memref<1x4x16xf32>) -> ()
   return
 }
+
+// -----
+
+// Panels that were packed ahead come from memory: their lines are asked for many steps before they are used, those of the
+// next panel too (there is slack behind the last one). Panels that were packed in the call are in a cache.
+// CHECK-LABEL:   func.func private @morello_broadcast_fma_4x16
+// CHECK:         %[[AHEAD:.*]] = arith.constant 96 : index
+// CHECK:         scf.for %[[K:[^ ]*]] =
+// CHECK:           %[[LAST:.*]] = arith.addi %[[K]], %[[AHEAD]] : index
+// CHECK:           arith.muli %[[LAST]], %c16
+// CHECK-COUNT-4:   memref.prefetch {{.*}}, read, locality<3>, data
+// CHECK-NOT:       memref.prefetch
+// CHECK-LABEL:   func.func private @morello_ahead_0_fill
+func.func @ahead(%a: memref<1x4x64xf32>, %b: memref<1x64x32xf32>, %c: memref<1x4x32xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 64, 32>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"], serial,
+    schedule = ["pack_ahead rhs as [b, n/16, k, n%16]", "move lhs to L2", "move rhs to L2", "move out to L2",
+                "tile n by 16:", "  move out to L1", "  move out to VRF", "  kernel broadcast_fma"]
+  } : (memref<1x4x64xf32>, memref<1x64x32xf32>, memref<1x4x32xf32>) -> ()
+  return
+}
