@@ -273,3 +273,25 @@ def test_an_output_is_rounded_once() -> None:
     a = np.full((1, 513), 1 / 256, ml_dtypes.bfloat16)
     a[0, 0] = 1
     assert (compiled.f(a, np.ones((513, 3), ml_dtypes.bfloat16)).astype(np.float32) == 3).all()
+
+
+def test_weights_in_groups_are_packed_ahead() -> None:
+    """Bytes in a constant: packed once, in groups and with zeros after k, and widened where the kernel wants that."""
+    rng = np.random.default_rng(1)
+    a = rng.integers(-128, 128, (8, 30)).astype(np.int8)
+    weights = rng.integers(-128, 128, (30, 40)).astype(np.int8)
+    text = f"""
+    func.func @f(%a: tensor<8x30xi8>) -> tensor<8x40xi32> {{
+      %b = arith.constant dense<{weights.tolist()}> : tensor<30x40xi8>
+      %z = arith.constant 0 : i32
+      %e = tensor.empty() : tensor<8x40xi32>
+      %i = linalg.fill ins(%z : i32) outs(%e : tensor<8x40xi32>) -> tensor<8x40xi32>
+      %r = linalg.matmul ins(%a, %b : tensor<8x30xi8>, tensor<30x40xi8>) outs(%i : tensor<8x40xi32>) -> tensor<8x40xi32>
+      return %r : tensor<8x40xi32>
+    }}"""
+    want = a.astype(np.int64) @ weights.astype(np.int64)
+    for name in ("avx2", "avx512"):
+        if host_runs(get_target(name)):
+            compiled = morello_mlir.compile(text, memo="off", target=name, threads=1)
+            assert "pack_ahead rhs as" in str(compiled.specs[0]["schedule"])
+            assert all((compiled.f(a) == want).all() for _ in range(2))
