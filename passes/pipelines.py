@@ -145,7 +145,9 @@ def stages(
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     return {
         # Without our passes, Specs that are written in the module are what they compute.
-        "lift": ",".join(text for text in (group, morello_bufferize(), lift or "morello-spec-to-linalg") if text),
+        "lift": ",".join(
+            text for text in (group, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide") if text
+        ),
         "search": search,
         "apply": apply,
         "lower": morello_lower_upstream(embedded),

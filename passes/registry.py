@@ -43,6 +43,7 @@ PASSES: dict[str, str] = {
     "morello-spec-to-linalg": "morello_mlir.passes.morello_spec_to_linalg:SpecToLinalg",
     "morello-specialize": "morello_mlir.passes.morello_specialize:Specialize",
     "morello-strip-attributes": "morello_mlir.passes.morello_strip_attributes:StripAttributes",
+    "morello-sum-wide": "morello_mlir.passes.morello_sum_wide:SumWide",
     "morello-verify-shapes": "morello_mlir.passes.morello_verify_shapes:VerifyShapes",
 }
 
