@@ -223,9 +223,9 @@ class MoveAction(Action):
         state = key.operands[self.operand]
         names = key.names(self.operand)
         elements = dims[names[1]] * dims[names[2]]
-        if not state.unit:
-            return fixed(elements * c.pack_gather)
         assert self.layout is not None
+        if not state.unit or self.layout.pack_width(self.layout.innermost) == 1:
+            return fixed(elements * c.pack_gather)
         copies = state.layout.innermost == self.layout.innermost
         cost = c.pack_copy if copies else c.pack_transpose
         written = footprint(key, self.operand, dims, self.layout, self.dtype).lines

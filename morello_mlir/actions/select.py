@@ -13,7 +13,7 @@ from ..spec import FUNCTIONS, is_float
 from ..targets import LINE, Target, ceil_div, fixed
 from .base import Action, Condition
 from .move import l1_cycles
-from .state import Dims, Footprint, TableKey, footprint, maximum
+from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum
 
 CACHES = ("L2", "L1")
 
@@ -113,7 +113,8 @@ class BroadcastFma(KernelAction):
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         rhs = key.operands[1]
-        rows = rhs.layout.innermost == 2 and rhs.unit
+        # Panels of one column are columns: neighbours along n are far apart.
+        rows = rhs.layout.innermost == 2 and rhs.unit and rhs.layout.pack_width(2) != 1
         return (*super().requires(key, target), (rows, "rhs needs unit stride along n (or panels)"))
 
     def panels(self, key: TableKey, operand: int, target: Target) -> Sequence[Form]:
@@ -162,6 +163,11 @@ class BroadcastFma(KernelAction):
         return fixed(cycles)
 
 
+def runs_along_k(rhs: OperandState) -> bool:
+    """Whether neighbours along k are neighbours in memory, as they are in panels of one column too."""
+    return (rhs.layout.innermost == 1 and rhs.unit) or rhs.layout.pack_width(2) == 1
+
+
 def in_flight(target: Target) -> int:
     """Fused multiply-adds that must be under way at once to cover the latency of one."""
     return int(target.costs.fma_latency * target.costs.fma_per_cycle)
@@ -179,7 +185,7 @@ class DotFma(KernelAction):
         return (
             *super().requires(key, target),
             (lhs.layout.innermost == 2 and lhs.unit, "lhs needs unit stride along k"),
-            (rhs.layout.innermost == 1 and rhs.unit, "rhs needs unit stride along k"),
+            (runs_along_k(rhs), "rhs needs unit stride along k"),
         )
 
     @staticmethod

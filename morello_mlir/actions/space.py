@@ -70,10 +70,18 @@ def panels(key: TableKey, operand: int, target: Target) -> list[tuple[Layout, st
     other operand still allows."""
     if operand == len(key.operands) - 1:
         return []
+    lhs, rhs = key.operands[0], key.operands[1]
     lanes = target.lanes(key.dtype)
+    if operand == 0 and rhs.layout.pack_width(2) == 1:
+        # Beside single columns only dot products pay, and they read lhs as it lies.
+        return []
     widths = target.pack_rows if operand == 0 else tuple(v * lanes for v in target.pack_vectors)
     forms = dict.fromkeys(f for k in KERNELS.kernels for f in k.panels(key, operand, target))
-    return [(Layout.packed(3, 1 if operand == 0 else 2, w, group), dtype) for group, dtype in forms for w in widths]
+    out = [(Layout.packed(3, 1 if operand == 0 else 2, w, group), dtype) for group, dtype in forms for w in widths]
+    rows = lhs.layout.innermost == 2 and lhs.unit and not lhs.layout.is_packed
+    if operand == 1 and rows and rhs.layout.innermost == 2:
+        out.append((Layout.packed(3, 2, 1), None))
+    return out
 
 
 def moves(key: TableKey, target: Target) -> list[Action]:

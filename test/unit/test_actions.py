@@ -114,6 +114,12 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
         (accum(), Kernel("magic"), "no such kernel"),
         (accum(), Kernel("broadcast_fma"), "lhs must be in L2 or L1, not GL"),
         (accum(m=4, n=16, **L1), Kernel("broadcast_fma"), "out must be in VRF"),
+        (
+            accum(m=4, n=16, **L1 | {"out": "VRF, row_major", "rhs": "L1, [b, n/1, k, n%1]"}),
+            Kernel("broadcast_fma"),
+            "rhs needs unit stride along n",
+        ),
+        (accum(rhs="L2, [b, n/1, k, n%1]", lhs="L2, col_major"), Kernel("dot_fma"), "unit stride along k|in L2 or L1"),
         (accum(m=6, n=24, **L1 | {"out": "VRF, row_major"}), Kernel("broadcast_fma"), "would spill|registers"),
         (accum(m=6, n=16, **L1 | {"out": "VRF, row_major"}, tail=", [VRF=2]"), Kernel("broadcast_fma"), "registers"),
         (accum(m=4, n=8, **L1 | {"out": "VRF, row_major", "rhs": "L1, col_major"}), Kernel("broadcast_fma"), "along n"),
