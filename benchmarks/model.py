@@ -5,14 +5,26 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from morello_mlir.calibration.calibrate import Effort, assess
+from morello_mlir.calibration.calibrate import Effort, Shape, assess
 from morello_mlir.targets import get_target
 from morello_mlir.tools.calibrate import REPORT_SEED, quality_table
 
+#: Within L2 and beyond it, square and not, row strides that share a factor with the sets of the caches and that do not.
+SHAPES: tuple[Shape, ...] = (
+    (256, 256, 256),
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (64, 1024, 1024),
+    (300, 700, 900),
+    (2048, 256, 1024),
+)
+#: Schedules of each: enough for a rank correlation to within a few hundredths.
+SCHEDULES = 100
+
 
 def run(target: str, rounds: int) -> list[dict[str, Any]]:
-    """Assesses the target at every shape of a full calibration, on schedules that it was not fitted to."""
-    machine, effort = get_target(target), Effort(rounds=max(rounds, 25))
+    """Assesses the target at every shape, on schedules that it was not fitted to."""
+    machine, effort = get_target(target), Effort(SHAPES, SCHEDULES, rounds)
     rows = []
     for shape in effort.shapes:
         quality, _ = assess(machine, shape, effort, REPORT_SEED, lambda what, done, total: None)
