@@ -9,6 +9,7 @@ from .explain import enclosing_module, explain, survey
 from .inputs import erase_unused, own_zero_fill, read_through_copies
 from .outcome import Covered, Lifted, Rejected
 from .plan import Loop, Operand, OuterLoop, Plan, make_plan
+from .quantized import without_zero_points
 
 __all__ = [
     "Aliases",
@@ -28,4 +29,5 @@ __all__ = [
     "read_through_copies",
     "survey",
     "with_constants",
+    "without_zero_points",
 ]

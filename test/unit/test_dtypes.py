@@ -295,3 +295,23 @@ def test_weights_in_groups_are_packed_ahead() -> None:
             compiled = morello_mlir.compile(text, memo="off", target=name, threads=1)
             assert "pack_ahead rhs as" in str(compiled.specs[0]["schedule"])
             assert all((compiled.f(a) == want).all() for _ in range(2))
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_zero_points(batch: tuple[int, ...]) -> None:
+    (m, k, n), lead = (5, 19, 6), "".join(f"{b}x" for b in batch)
+    a, b, c = f"tensor<{lead}{m}x{k}xi8>", f"tensor<{lead}{k}x{n}xi8>", f"tensor<{lead}{m}x{n}xi32>"
+    text = f"""
+    func.func @f(%a: {a}, %b: {b}, %c: {c}, %x: i32, %y: i32) -> {c} {{
+      %r = linalg.quantized_{"batch_" if batch else ""}matmul ins(%a, %b, %x, %y : {a}, {b}, i32, i32)
+        outs(%c : {c}) -> {c}
+      return %r : {c}
+    }}"""
+    compiled = morello_mlir.compile(text, memo="off", threads=1)
+    assert len(compiled.specs) == 1
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(-128, 128, (*batch, *s)).astype(np.int8) for s in ((m, k), (k, n)))
+    start = rng.integers(-(2**31), 2**31, (*batch, m, n)).astype(np.int32)
+    for zeros in ((-128, 127), (3, 0), (0, -7)):
+        want = (x.astype(np.int64) - zeros[0]) @ (y.astype(np.int64) - zeros[1]) + start
+        assert (compiled.f(x, y, start, *map(np.int32, zeros)) == want.astype(np.int32)).all()
