@@ -199,9 +199,10 @@ class MoveAction(Action):
 
     def share(self, key: TableKey, dims: Dims) -> Dims:
         """What the busiest of the threads packs: whole panels."""
-        if key.is_serial or self.layout is None:
+        panels = self.layout.panels if self.layout else None
+        if key.is_serial or panels is None:
             return dims
-        dim, width = next((d, w) for d, w in self.layout.parts if w is not None)
+        dim, width, _ = panels
         name = key.names(self.operand)[dim]
         mine = ceil_div(ceil_div(dims[name], width), key.threads) * width
         return {**dims, name: minimum(dims[name], mine)}

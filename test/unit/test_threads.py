@@ -253,3 +253,27 @@ def test_what_is_searched_for_threads():
     small = morello_mlir.compile(product(16, 16, 16), target="avx2", threads=2)
     assert "parallel tile" not in small.specs[0]["schedule"]
     assert pool.ENTRY not in str(small.emit("llvm"))
+
+
+@pytest.mark.parametrize("form", ["[b, n/16, k/4, n%16, k%4]", "[b, n/16, k/2, n%16, k%2] i16"])
+def test_threads_pack_other_elements(form):
+    """Groups along k, and elements that widen, a share of the panels for each thread."""
+    schedule = f"to_accum\nmove rhs to GL as {form}\nparallel tile m by 24:\n    ?\nrest:\n    ?"
+    lines = ", ".join(f'"{line}"' for line in schedule.splitlines())
+    compiled = morello_mlir.compile(
+        f"""
+func.func @product(%a: memref<53x51xi8>, %b: memref<51x70xi8>, %c: memref<53x70xi32>) {{
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%zero : i32) outs(%c : memref<53x70xi32>)
+  linalg.matmul {{morello.schedule = [{lines}]}} ins(%a, %b : memref<53x51xi8>, memref<51x70xi8>)
+                outs(%c : memref<53x70xi32>)
+  return
+}}""",
+        target="avx2",
+        threads=3,
+    )
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-128, 128, (53, 51), np.int8), rng.integers(-128, 128, (51, 70), np.int8)
+    out = np.zeros((53, 70), np.int32)
+    compiled(a, b, out)
+    np.testing.assert_array_equal(out, a.astype(np.int32) @ b.astype(np.int32))
