@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..actions import action_of, child_specs, key_of
+from ..actions import PackAheadAction, action_of, child_specs, key_of
 from ..actions.base import sum_of
-from ..spec import MEMORIES, Layout, Spec, dtype_bytes
+from ..spec import MEMORIES, Spec, dtype_bytes
 from ..targets import COST_UNITS, Target
 from .schedule import INDENT, LOOPS, Node, PackAhead, ToAccum, children
 from .solve import Search
@@ -83,9 +83,10 @@ def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
     # Nothing but to_accum stands above.
     while isinstance(node, (ToAccum, PackAhead)):
         if isinstance(node, PackAhead):
-            i = spec.info.operand_index(node.operand)
-            layout = Layout.parse(node.layout, spec.operand_names(i))
-            size = layout.volume(spec.operand_shape(i)) * dtype_bytes(spec.operands[i].dtype)
+            action = action_of(node, spec)
+            assert isinstance(action, PackAheadAction)
+            dtype = action.dtype or spec.operands[action.operand].dtype
+            size = action.layout.volume(spec.operand_shape(action.operand)) * dtype_bytes(dtype)
             found.append(Packed(node.operand, node.layout, size))
         node = node.body
     return found

@@ -192,3 +192,9 @@ def test_what_is_packed_ahead_is_said_with_its_bytes():
     )
     assert packed_ahead(spec, node) == [Packed("rhs", "[b, n/16, k, n%16]", 48 * 32 * 4)]
     assert "packed ahead: rhs, 6.14 kB" in explain(spec, node, AVX2)
+
+
+def test_what_is_packed_ahead_in_another_type_has_the_bytes_of_that():
+    text = "Matmul([1, 4, 32, 40], (bf16, GL, row_major), (bf16, GL, row_major, const), (f32, GL, row_major), serial)"
+    node = parse("to_accum\npack_ahead rhs as [b, n/16, k, n%16] f32\n?")
+    assert packed_ahead(Spec.parse(text), node) == [Packed("rhs", "[b, n/16, k, n%16] f32", 48 * 32 * 4)]
