@@ -3,12 +3,12 @@
 // RUN: not morello-opt %s --morello-search=target=z80 2>&1 | FileCheck %s
 // CHECK: unknown target 'z80' (have host, avx2, avx512, and CPUs: haswell,
 
-func.func @dtype(%a: memref<1x8x8xf16>, %b: memref<1x8x8xf16>, %c: memref<1x8x8xf16>) {
+func.func @dtype(%a: memref<1x8x8xi8>, %b: memref<1x8x8xi8>, %c: memref<1x8x8xi8>) {
   // expected-error @below {{avx2 has no kernels for the dtypes of}}
   "morello.spec"(%a, %b, %c) {
     function = "Matmul", dims = array<i64: 1, 8, 8, 8>,
-    operands = ["(f16, GL, row_major)", "(f16, GL, row_major)", "(f16, GL, row_major)"], serial
-  } : (memref<1x8x8xf16>, memref<1x8x8xf16>, memref<1x8x8xf16>) -> ()
+    operands = ["(i8, GL, row_major)", "(i8, GL, row_major)", "(i8, GL, row_major)"], serial
+  } : (memref<1x8x8xi8>, memref<1x8x8xi8>, memref<1x8x8xi8>) -> ()
   return
 }
 
