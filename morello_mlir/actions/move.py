@@ -219,14 +219,14 @@ class MoveAction(Action):
         return fixed(2 * vectors * c.out_vector + masked + rounded)
 
     def _pack_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
-        """Per line written, or per line's worth of elements read where panels are narrow."""
+        """Per line written, or per line's worth of elements read where panels are narrow; and once for setting out."""
         c = target.costs
         state = key.operands[self.operand]
         names = key.names(self.operand)
         elements = dims[names[1]] * dims[names[2]]
         assert self.layout is not None
         if not state.unit or self.layout.pack_width(self.layout.innermost) == 1:
-            return fixed(elements * c.pack_gather)
+            return fixed(elements * c.pack_gather + c.pack_start)
         copies = state.layout.innermost == self.layout.innermost
         cost = c.pack_copy if copies else c.pack_transpose
         written = footprint(key, self.operand, dims, self.layout, self.dtype).lines
@@ -236,11 +236,12 @@ class MoveAction(Action):
         here = key.dtype_of(self.operand)
         if self.layout.group == 1 and self.dtype in (None, here):
             lines = maximum(written, elements / (LINE // dtype_bytes(here)))
-            return fixed(lines * (line_cycles(cost, True, state.stride) + far + away))
+            return fixed(lines * (line_cycles(cost, True, state.stride) + far + away) + c.pack_start)
         # Beside the lines that are written: what is read is converted, and neighbours are brought together.
         read = elements / (LINE // dtype_bytes(here))
         shuffled = 1 + (self.layout.group > 1) * target.narrow.group
-        return fixed(written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far)
+        cycles = written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far
+        return fixed(cycles + c.pack_start)
 
     def node(self, bodies: Sequence[Node]) -> Node:
         names = FUNCTIONS["MatmulAccum"].operands[self.operand]

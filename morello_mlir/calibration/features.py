@@ -25,6 +25,7 @@ _SCALARS = (
     "horizontal",
     "scalar_fma",
     "pack_gather",
+    "pack_start",
     "pack_away",
     "burst_line",
     "lone_line",

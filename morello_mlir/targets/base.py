@@ -118,6 +118,8 @@ class Costs:
     burst_rows: int = 8
     #: The same for each line, where a kernel of one vector reads them: each multiply-add waits for a load of its own.
     lone_line: float = 0.0
+    #: Setting out to pack: room for the panels, loops over few rows and their tails.
+    pack_start: float = 100.0
     #: Packing to GL: what a line costs beyond packing to L2.
     pack_away: float = 0.0
 

@@ -28,6 +28,7 @@ BASE = replace(
         burst_rows=12,
         lone_line=0.0,
         pack_away=0.0,
+        pack_start=0.0,
     ),
 )
 
@@ -102,3 +103,11 @@ def test_panels_in_gl_are_written_back():
     layout = Layout.packed(3, 2, 16)
     assert cost(MoveAction(1, "GL", layout), 8, 64, 32, "GL, row_major", "GL, row_major", pack_away=3.0) == 128 * 3
     assert cost(MoveAction(1, "L2", layout), 8, 64, 32, "GL, row_major", "GL, row_major", pack_away=3.0) == 0
+
+
+def test_setting_out_to_pack_is_paid_once_whatever_the_size():
+    layout = Layout.packed(3, 2, 16)
+    for n in (16, 64):
+        paid = cost(MoveAction(1, "L2", layout), 8, 64, n, "GL, row_major", "GL, row_major", pack_start=7.0)
+        free = cost(MoveAction(1, "L2", layout), 8, 64, n, "GL, row_major", "GL, row_major", pack_start=0.0)
+        assert paid - free == 7
