@@ -178,7 +178,11 @@ class _Checks:
         flags = self.value(f"and i32 {self.load('i32', array, self.fields.flags)}, {_CARRAY}")
         dtype = self.load("ptr", array, self.fields.dtype)
         good = self.value(f"icmp eq i32 {flags}, {_CARRAY}")
-        good = self.value(f"and i1 {good}, {self.value(f'icmp eq ptr {dtype}, {self.object(_dtype_name(i))}')}")
+        right = "false"
+        for j in range(len(_dtypes(parameter))):
+            same = self.value(f"icmp eq ptr {dtype}, {self.object(_dtype_name(i, j))}")
+            right = self.value(f"or i1 {right}, {same}")
+        good = self.value(f"and i1 {good}, {right}")
         if shape:
             sizes = self.load("ptr", array, self.fields.shape)
             for axis, size in enumerate(shape):
@@ -225,8 +229,16 @@ class _Checks:
 NDARRAY, EMPTY, NONE = "morello.type.ndarray", "morello.function.empty", "morello.none"
 
 
-def _dtype_name(i: int) -> str:
-    return f"morello.dtype.{i}"
+def _dtypes(parameter: Parameter) -> tuple[np.dtype, ...]:
+    """The dtypes that are taken as they are: an integer's with and without sign (MLIR's have none)."""
+    own = parameter.element.dtype
+    if own.kind not in "iu":
+        return (own,)
+    return (own, *(d for d in parameter.element.accepts if d.kind in "iu" and d != own))
+
+
+def _dtype_name(i: int, number: int) -> str:
+    return f"morello.dtype.{i}.{number}"
 
 
 def _result_name(i: int) -> str:
@@ -236,7 +248,7 @@ def _result_name(i: int) -> str:
 def named_objects(signature: Signature) -> dict[str, Any]:
     """The Python objects that the wrapper refers to, by symbol. They must outlive the code."""
     objects: dict[str, Any] = {NDARRAY: np.ndarray, EMPTY: np.empty, NONE: None}
-    objects |= {_dtype_name(i): p.element.dtype for i, p in enumerate(signature.inputs)}
+    objects |= {_dtype_name(i, j): d for i, p in enumerate(signature.inputs) for j, d in enumerate(_dtypes(p))}
     outputs = [p for p in signature.parameters if p.result is not None]
     return objects | {_result_name(i): (p.shape, p.element.dtype) for i, p in enumerate(outputs)}
 

@@ -315,3 +315,10 @@ def test_zero_points(batch: tuple[int, ...]) -> None:
     for zeros in ((-128, 127), (3, 0), (0, -7)):
         want = (x.astype(np.int64) - zeros[0]) @ (y.astype(np.int64) - zeros[1]) + start
         assert (compiled.f(x, y, start, *map(np.int32, zeros)) == want.astype(np.int32)).all()
+
+
+def test_integers_of_either_sign_are_taken_as_they_are() -> None:
+    compiled = morello_mlir.compile(program("i8,i8,i32", 2, 3, 4), memo="off", threads=1)
+    a = np.array([[-1, 2, 3], [4, -5, 6]], np.int8)
+    b = np.arange(12, dtype=np.int8).reshape(3, 4)
+    assert (compiled.f(a.view(np.uint8), b) == compiled.f(a, b)).all()
