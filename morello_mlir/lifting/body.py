@@ -49,9 +49,10 @@ def _sums(total: str) -> str:
 
 def _dtype(element: str, casts: list[str]) -> str:
     """The dtype of a factor of MLIR's type `element`, given the conversions that follow; "" for one that has none."""
-    unsigned = casts[:1] == ["arith.extui"]
-    names = {"i8": "u8"} if unsigned else {}
-    return "" if unsigned and element != "i8" else names.get(element, element)
+    if "arith.extui" not in casts:
+        return element
+    # After the first conversion without sign others do not matter; after one with a sign it would be neither.
+    return "u8" if element == "i8" and casts[0] == "arith.extui" else ""
 
 
 def is_multiply_add_of_other_types(block: Any) -> bool:

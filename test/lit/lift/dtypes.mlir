@@ -94,6 +94,28 @@ func.func @rounded_in_the_body(%a: memref<4x5xbf16>, %b: memref<5x6xbf16>, %c: m
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
+// First without a sign, then with one: the second makes no difference.
+// CHECK: operands = ["(u8, GL, row_major)", "(i8, GL, row_major)", "(i32, GL, row_major)"]
+func.func @without_a_sign_first(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi32>) {
+  ^bb0(%x: i8, %y: i8, %acc: i32):
+    %t = arith.extui %x : i8 to i16
+    %u = arith.extsi %t : i16 to i32
+    %v = arith.extsi %y : i8 to i32
+    %p = arith.muli %u, %v : i32
+    %q = arith.addi %acc, %p : i32
+    linalg.yield %q : i32
+  }
+  return
+}
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
 // The product is rounded before it is added: that is not ours.
 // CHECK-NOT: morello.spec
 func.func @rounded_products(%a: memref<4x5xbf16>, %b: memref<5x6xbf16>, %c: memref<4x6xf32>) {
@@ -104,6 +126,28 @@ func.func @rounded_products(%a: memref<4x5xbf16>, %b: memref<5x6xbf16>, %c: memr
     %w = arith.extf %p : bf16 to f32
     %q = arith.addf %acc, %w : f32
     linalg.yield %q : f32
+  }
+  return
+}
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// First with a sign, then without: neither an i8 nor a u8 is worth that.
+// CHECK-NOT: morello.spec
+func.func @with_a_sign_first(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi32>) {
+  ^bb0(%x: i8, %y: i8, %acc: i32):
+    %t = arith.extsi %x : i8 to i16
+    %u = arith.extui %t : i16 to i32
+    %v = arith.extsi %y : i8 to i32
+    %p = arith.muli %u, %v : i32
+    %q = arith.addi %acc, %p : i32
+    linalg.yield %q : i32
   }
   return
 }
