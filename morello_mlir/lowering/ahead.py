@@ -22,6 +22,8 @@ from .views import Arena, Flat, Operand, View
 
 #: How the names of the buffers begin; the runtime finds them by it.
 PREFIX = "morello_ahead_"
+#: How those begin whose contents have no name: equal ones in two modules say nothing.
+OWN = f"{PREFIX}own_"
 #: Bytes before the panels. They start at a cache line.
 HEADER = 64
 #: Bytes behind the panels, never touched: kernels ask for lines ahead of what they read (see `kernels`).
@@ -69,7 +71,7 @@ class Aheads:
             key = f"{contents} {source} {plan.dim} {plan.width} {plan.group} {plan.dtype}"
             return PREFIX + hashlib.blake2s(key.encode(), digest_size=8).hexdigest()
         taken = self._taken | self._made
-        return next(n for i in itertools.count() if (n := f"{PREFIX}{i}") not in taken)
+        return next(n for i in itertools.count() if (n := f"{OWN}{i}") not in taken)
 
     def _make(self, machine: Machine, plan: Ahead, source: View, view: View, name: str, buffer: Arena) -> None:
         """Emits the buffer and what fills it, unless they are there."""

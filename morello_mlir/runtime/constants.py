@@ -80,7 +80,7 @@ class Constants:
         """
         import mlir.ir as ir
 
-        from morello_mlir.lowering.ahead import PREFIX, filler
+        from morello_mlir.lowering.ahead import OWN, PREFIX, filler
 
         found: dict[str, np.ndarray] = {}
         for op in _globals(module, "initial_value"):
@@ -88,10 +88,13 @@ class Constants:
             if not name.startswith(PREFIX):
                 continue
             size = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value).shape[0]
-            if name not in self._panels:
-                self._panels[name] = aligned(size)
             symbol = f"{_PANELS}{len(found)}"
-            found[symbol] = self._panels[name]
+            if name.startswith(OWN):
+                found[symbol] = aligned(size)
+            else:
+                if name not in self._panels:
+                    self._panels[name] = aligned(size)
+                found[symbol] = self._panels[name]
             _declare(module, op, symbol)
             _rename(module, _find(module, filler(name)), f"{symbol}.fill")
         return found

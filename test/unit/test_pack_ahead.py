@@ -248,6 +248,34 @@ def test_a_schedule_by_hand() -> None:
     close(module(x), x @ w)
 
 
+def test_contents_without_a_name_are_not_shared() -> None:
+    """Two functions with Specs of constant operands, written by hand: nothing says that these hold the same."""
+    steps = [
+        "to_accum", "pack_ahead rhs as [b, n/7, k, n%7]", "move lhs to L2", "move rhs to L2", "move out to L2",
+        "tile n by 7:", "    kernel scalar",
+    ]  # fmt: skip
+    types = ["memref<1x3x5xf32>", "memref<1x5x{n}xf32>", "memref<1x3x{n}xf32>"]
+    names = ["%x", "%w", "%y"]
+    text = ""
+    for n in (14, 21, 28):
+        own = [t.format(n=n) for t in types]
+        arguments = ", ".join(f"{a}: {t}" for a, t in zip(names, own, strict=True))
+        text += f"""
+        func.func @f{n}({arguments}) {{
+          "morello.spec"({", ".join(names)}) {{
+            function = "Matmul", dims = array<i64: 1, 3, 5, {n}>, serial,
+            operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"],
+            schedule = [{", ".join(f'"{s}"' for s in steps)}]
+          }} : ({", ".join(own)}) -> ()
+          return
+        }}"""
+    module = morello_mlir.compile(text)
+    for n in (14, 21, 28):
+        x, w, y = array(1, 3, 5), array(1, 5, n), array(1, 3, n)
+        getattr(module, f"f{n}")(x, w, y)
+        close(y, x @ w)
+
+
 # ---------------------------------------------------------------- how arrays are given
 
 

@@ -17,9 +17,9 @@
 // CHECK-LABEL: func.func @two
 // CHECK:         memref.get_global @[[NAME]] : memref<37440xi8>
 // CHECK-LABEL: func.func @own
-// CHECK:         memref.get_global @morello_ahead_0 : memref<37440xi8>
+// CHECK:         memref.get_global @morello_ahead_own_0 : memref<37440xi8>
 // CHECK-DAG:   memref.global "private" @[[NAME]] : memref<37440xi8> = dense<0> {alignment = 64 : i64}
-// CHECK-DAG:   memref.global "private" @morello_ahead_0 : memref<37440xi8> = dense<0> {alignment = 64 : i64}
+// CHECK-DAG:   memref.global "private" @morello_ahead_own_0 : memref<37440xi8> = dense<0> {alignment = 64 : i64}
 // CHECK-DAG:   func.func private @[[NAME]]_fill(%{{.*}}: memref<f32>, %{{.*}}: index) attributes {{.*}}internal{{.*}}noinline
 // CHECK:         llvm.store %{{.*}}, %{{.*}} atomic release {alignment = 4 : i64} : i32, !llvm.ptr
 // CHECK-NOT: memref.global
@@ -33,7 +33,7 @@
 // BELOW-NOT: constants
 // BELOW-SAME: operands = ["(f32, GL, row_major)", "(f32, GL, [b, n/64, k, n%64])", "(f32, GL, row_major)"]
 
-// LLVM-DAG: llvm.mlir.global private @morello_ahead_0(dense<0> : tensor<37440xi8>) {{.*}}alignment = 64
+// LLVM-DAG: llvm.mlir.global private @morello_ahead_own_0(dense<0> : tensor<37440xi8>) {{.*}}alignment = 64
 // LLVM-DAG: llvm.load %{{.*}} atomic acquire
 
 !a = memref<1x4x8xf32>

@@ -87,7 +87,7 @@ func.func @dense(%a: memref<1x4x64xf32>, %b: memref<1x64x16xf32>, %c: memref<1x4
 // CHECK:           arith.muli %[[LAST]], %c16
 // CHECK-COUNT-4:   memref.prefetch {{.*}}, read, locality<3>, data
 // CHECK-NOT:       memref.prefetch
-// CHECK-LABEL:   func.func private @morello_ahead_0_fill
+// CHECK-LABEL:   func.func private @morello_ahead_own_0_fill
 func.func @ahead(%a: memref<1x4x64xf32>, %b: memref<1x64x32xf32>, %c: memref<1x4x32xf32>) {
   "morello.spec"(%a, %b, %c) {
     function = "MatmulAccum", dims = array<i64: 1, 4, 64, 32>,
