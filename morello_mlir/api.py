@@ -308,7 +308,8 @@ class CompiledModule:
                         raise
                     self._signature_errors[name] = error
         # Found at once, where `__getattr__` would take a microsecond. What a module has itself keeps its name.
-        vars(self).update((name, each) for name, each in self.functions.items() if not hasattr(type(self), name))
+        own = set(super().__dir__())
+        vars(self).update((name, each) for name, each in self.functions.items() if name not in own)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Call the only function. Raises InputError where there are several, and what the function raises."""

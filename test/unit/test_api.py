@@ -125,6 +125,13 @@ def test_unusable_options(options, message):
         compiled(matmul_text(2, 2, 2), **options)
 
 
+@pytest.mark.parametrize("name", ["functions", "specs", "bind", "_module", "_settings", "_constants"])
+def test_a_function_that_is_called_like_a_part_of_the_module(name: str):
+    module = compiled(f"func.func @{name}(%x: f32) -> f32 {{ return %x : f32 }}")
+    assert list(module.functions) == [name] and module.specs == []
+    assert module(2.0) == module.functions[name](2.0) == 2.0
+
+
 def test_several_functions():
     text = matmul_text(2, 2, 2) + "func.func @twice(%x: f32) -> f32 { %r = arith.addf %x, %x : f32 return %r : f32 }"
     module = compiled(text)
