@@ -267,8 +267,9 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-#: Never freed: CPython takes definitions for static, and reads them while it destroys a function object.
-_definitions: list[_MethodDef] = []
+#: Never freed: CPython takes definitions for static, and reads them while it destroys a function object. Equal ones are
+#: one: all bound functions have the same.
+_definitions: dict[tuple[str, int, int], _MethodDef] = {}
 
 
 def function(name: str, address: int, general: Any, flags: int = _METH_FASTCALL) -> Callable[..., Any]:
@@ -277,9 +278,9 @@ def function(name: str, address: int, general: Any, flags: int = _METH_FASTCALL)
 
     flags: how it takes its arguments (METH_FASTCALL, METH_NOARGS).
     """
-    _definitions.append(_MethodDef(name.encode(), address, flags, None))
+    definition = _definitions.setdefault((name, address, flags), _MethodDef(name.encode(), address, flags, None))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: Callable[..., Any] = make(ctypes.addressof(_definitions[-1]), general, None)
+    made: Callable[..., Any] = make(ctypes.addressof(definition), general, None)
     return made

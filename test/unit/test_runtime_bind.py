@@ -279,3 +279,12 @@ def test_code_for_another_machine_is_refused():
     for call in (compiled.matmul.bind, lambda *a: compiled.matmul(*a, out=np.empty((4, 5), np.float32))):
         with pytest.raises(InputError, match="for another machine"):
             call(*_operands())
+
+
+def test_binding_again_keeps_no_more_definitions():
+    module = morello_mlir.compile(MATMUL, optimize=False)
+    a, b = np.ones((4, 6), np.float32), np.ones((6, 5), np.float32)
+    first = module.bind(a, b)
+    before = len(fastcall._definitions)
+    assert all((module.bind(a, b)() == first()).all() for _ in range(3))
+    assert len(fastcall._definitions) == before
