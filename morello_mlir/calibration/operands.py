@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import SpecError
 from ..runtime.elements import element_of
-from ..spec import Spec, dtype_bytes
+from ..spec import Spec, dtype_bytes, element_type
 from ..spec.spec import MAX_STRIDE_CLASS
 
 _PAGE = 4096
@@ -62,11 +62,6 @@ def _of_class(least: int, wanted: int, step: int) -> int:
     if wanted < MAX_STRIDE_CLASS and count % 2 == 0:
         count += 1
     return count * step
-
-
-def element_type(dtype: str) -> str:
-    """The MLIR type of elements of `dtype`: signless integers stand for both signs."""
-    return dtype.replace("u", "i") if dtype.startswith("u") else dtype
 
 
 def memref_types(spec: Spec) -> list[str]:
