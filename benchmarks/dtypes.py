@@ -35,8 +35,6 @@ def program(types: tuple[str, str, str], m: int, k: int, n: int, turned: bool) -
     real = not c.startswith("i")
 
     def widen(name: str, type_: str, element: str) -> str:
-        if element == c:
-            return f"%{name}w = arith.{'addf' if real else 'addi'} %{name}, %zero : {c}"
         op = "extf" if real else "extui" if type_ == "u8" else "extsi"
         return f"%{name}w = arith.{op} %{name} : {element} to {c}"
 

@@ -10,6 +10,7 @@ from mlir.dialects import arith, linalg
 
 from morello_mlir.dialect import SpecOp, spec_ops
 from morello_mlir.errors import SpecError
+from morello_mlir.lifting.generic import generic
 from morello_mlir.spec import FUNCTIONS, Spec, is_float
 
 from .base import Pass
@@ -55,21 +56,16 @@ def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
     if len({t.dtype for t in spec.operands}) == 1:
         linalg.batch_matmul(lhs, rhs, outs=[out])
         return
-    maps = [
-        "affine_map<(b, m, n, k) -> (b, m, k)>",
-        "affine_map<(b, m, n, k) -> (b, k, n)>",
-        "affine_map<(b, m, n, k) -> (b, m, n)>",
-    ]
-    kinds = [f"#linalg.iterator_type<{k}>" for k in ("parallel", "parallel", "parallel", "reduction")]
-    attributes = [ir.ArrayAttr.get([ir.Attribute.parse(x) for x in names]) for names in (maps, kinds)]
-    op = linalg.GenericOp([], [lhs, rhs], [out], *attributes)
-    elements = [v.type.element_type for v in (lhs, rhs, out)]
-    body = op.operation.regions[0].blocks.append(*elements)
-    wide = ir.Type.parse(spec.sums)
-    with ir.InsertionPoint(body):
-        x, y, acc = (_widened(v, t.dtype, wide) for v, t in zip(body.arguments, spec.operands, strict=True))
+    b, m, n, k = map(ir.AffineDimExpr.get, range(4))
+    maps = [ir.AffineMap.get(4, 0, dims) for dims in ([b, m, k], [b, k, n], [b, m, n])]
+    narrow, wide = out.type.element_type, ir.Type.parse(spec.sums)
+
+    def body(*elements: Any) -> Any:
+        x, y, acc = (_widened(v, t.dtype, wide) for v, t in zip(elements, spec.operands, strict=True))
         total = _plus(acc, _times(x, y))
-        linalg.YieldOp([total if elements[2] == wide else arith.truncf(elements[2], total)])
+        return total if narrow == wide else arith.truncf(narrow, total)
+
+    generic([lhs, rhs], out, maps, body)
 
 
 def _widened(value: Any, dtype: str, wide: Any) -> Any:

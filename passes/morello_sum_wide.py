@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mlir.ir as ir
-from mlir.dialects import arith, linalg, memref
+from mlir.dialects import arith, memref
 
 from morello_mlir.lifting.contraction import indexing_maps, recognise
+from morello_mlir.lifting.generic import generic
 from morello_mlir.lifting.outcome import NotLifted
 from morello_mlir.spec import accumulator, is_float
 
@@ -49,36 +49,17 @@ def _rewrite(op: Any, lhs: Any, rhs: Any, out: Any) -> None:
     narrow = out.type.element_type
     kind = ir.MemRefType.get(out.type.shape, wide)
     sums = memref.AllocOp(kind, [], []).result
-    maps = indexing_maps(op)
-    kept = {str(e) for e in maps[2].results}
-    dims = [str(ir.AffineDimExpr.get(d)) for d in range(maps[0].n_dims)]
-    kinds = ["parallel" if d in kept else "reduction" for d in dims]
     same = ir.AffineMap.get_identity(len(out.type.shape))
-    every = ["parallel"] * len(out.type.shape)
-    _generic([out], sums, [same, same], every, lambda x, _: _extended(x, wide))
-    _generic(
+    generic([out], sums, [same, same], lambda x, _: _extended(x, wide))
+    generic(
         [lhs, rhs],
         sums,
-        maps,
-        kinds,
+        indexing_maps(op),
         lambda x, y, acc: arith.addf(acc, arith.mulf(_extended(x, wide), _extended(y, wide))),
     )
-    _generic([sums], out, [same, same], every, lambda x, _: arith.truncf(narrow, x))
+    generic([sums], out, [same, same], lambda x, _: arith.truncf(narrow, x))
     memref.DeallocOp(sums)
 
 
 def _extended(value: Any, wide: Any) -> Any:
     return value if value.type == wide else arith.extf(wide, value)
-
-
-def _generic(inputs: list[Any], out: Any, maps: list[Any], kinds: list[str], body: Callable[..., Any]) -> None:
-    op = linalg.GenericOp(
-        [],
-        inputs,
-        [out],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in kinds]),
-    )
-    block = op.operation.regions[0].blocks.append(*(v.type.element_type for v in (*inputs, out)))
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([body(*block.arguments)])

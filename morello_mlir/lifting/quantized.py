@@ -16,6 +16,7 @@ from mlir.dialects import arith, linalg, tensor
 from .aliases import nested_ops
 from .body import is_zero
 from .contraction import indexing_maps, operands_of
+from .generic import generic
 
 NAMES = ("linalg.quantized_matmul", "linalg.quantized_batch_matmul")
 
@@ -89,15 +90,4 @@ def _generic(inputs: list[Any], out: Any, dims: Sequence[Sequence[int]], body: C
     loops = sorted({d for each in dims for d in each})
     number = {d: i for i, d in enumerate(loops)}
     maps = [ir.AffineMap.get(len(loops), 0, [ir.AffineDimExpr.get(number[d]) for d in each]) for each in dims]
-    kinds = ["parallel" if d in dims[-1] else "reduction" for d in loops]
-    op = linalg.GenericOp(
-        [out.type],
-        inputs,
-        [out],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
-    )
-    block = op.operation.regions[0].blocks.append(*(v.type.element_type for v in (*inputs, out)))
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([body(*block.arguments)])
-    return op.operation.results[0]
+    return generic(inputs, out, maps, body).results[0]

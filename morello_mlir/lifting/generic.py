@@ -1,0 +1,28 @@
+"""New `linalg.generic` ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import linalg
+
+
+def generic(inputs: Sequence[Any], out: Any, maps: Sequence[Any], body: Callable[..., Any]) -> Any:
+    """The operation, at the insertion point, on tensors or on memrefs. maps: affine maps, the output's last; loops that
+    it lacks are reduced. body: what is yielded, given the block's arguments."""
+    kept = {str(e) for e in maps[-1].results}
+    loops = (str(ir.AffineDimExpr.get(d)) for d in range(maps[-1].n_dims))
+    kinds = ["parallel" if loop in kept else "reduction" for loop in loops]
+    op = linalg.GenericOp(
+        [out.type] if isinstance(out.type, ir.RankedTensorType) else [],
+        list(inputs),
+        [out],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+    )
+    block = op.operation.regions[0].blocks.append(*(v.type.element_type for v in (*inputs, out)))
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([body(*block.arguments)])
+    return op.operation
