@@ -182,7 +182,7 @@ class CompiledFunction:
 
         out: numpy arrays that receive the results that are tensors (one, or a tuple in order), row-major, writable, of
              the results' dtypes and shapes, and without memory that an argument has too. By default they are new.
-             (Checking them takes some 20 microseconds: `bind` does it once.)
+             (They are checked at every call: `bind` does it once.)
         Raises InputError where an argument does not fit, CompileError, AssertionFailed (an assertion of the program).
         """
         if out is not None:
