@@ -42,6 +42,9 @@ class MorelloLift(Pass):
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)
+        for name in ("threads", "pack_limit"):
+            if getattr(self, name) < 0:
+                self.fail(op, f"{name.replace('_', '-')} must not be negative: {getattr(self, name)}")
         modules: dict[Any, Functions] = {}
         done = []
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
