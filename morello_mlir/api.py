@@ -51,7 +51,8 @@ def compile(
     measure:  time the cheapest schedules (top_k of them, or 8) on this machine instead, and take the fastest; what was
               found is kept in the memo (docs/tuning.md).
     constants: arrays for arguments of the function, by position or by name, as weights are: they become constants of
-              the module, and calls leave them out. They are copied, unless they are contiguous and read-only.
+              the module, and calls leave them out. They are copied, unless they are contiguous and nobody can write to
+              them.
     pack_constants: whether constants, and arguments marked `morello.constant`, may be packed once, when the code first
               runs, instead of in every call.
 

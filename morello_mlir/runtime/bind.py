@@ -107,10 +107,17 @@ def results_in(out: Any, parameters: Sequence[Parameter], inputs: Sequence[np.nd
         if not isinstance(array, np.ndarray):
             raise InputError(f"{where}: expected a numpy array, got a {type(array).__name__}")
         check_array(array, parameter, where)
-        if not array.flags.carray:
-            kind = "read-only" if not array.flags.writeable else "not row-major"
+        if not array.flags.carray or not array.dtype.isnative:
+            kind = _unfit(array)
             raise InputError(f"{where}: results go to writable arrays in row-major order, and this one is {kind}")
         if any(shares(array, other) for other in (*inputs, *found)):
             raise InputError(f"{where}: shares memory with an argument or another result ({shape_text(array.shape)})")
         found.append(array)
     return found
+
+
+def _unfit(array: np.ndarray) -> str:
+    """Why results cannot be written to an array as it lies."""
+    if not array.flags.writeable:
+        return "read-only"
+    return "not row-major" if array.dtype.isnative else f"in another byte order ({array.dtype.str})"

@@ -70,6 +70,8 @@ def bind(module: Any, name: str, constants: Mapping[int | str, Any]) -> tuple[An
 def _by_position(function: Any, name: str, constants: Mapping[int | str, Any]) -> dict[int, Any]:
     names = _argument_names(function)
     found: dict[int, Any] = {}
+    if not isinstance(constants, Mapping):
+        raise InputError(f"constants: expected a mapping from arguments to arrays, got a {type(constants).__name__}")
     for key, value in constants.items():
         if isinstance(key, str):
             if key not in names:
@@ -111,16 +113,21 @@ def _data(value: Any, parameter: Parameter, where: str) -> np.ndarray:
         raise InputError(f"{where}: the program writes to it")
     array = as_array(value, where)
     check_array(array, replace(parameter, written=False), where)
-    if (
-        array.dtype.isnative
-        and array.flags.c_contiguous
-        and not array.flags.writeable
-        and data_address(array) % 64 == 0
-    ):
+    if array.dtype.isnative and array.flags.c_contiguous and not _is_writable(array) and data_address(array) % 64 == 0:
         return array
     room = aligned(array.nbytes).view(native(array.dtype)).reshape(array.shape)
     room[...] = array
     return room
+
+
+def _is_writable(array: np.ndarray) -> bool:
+    """Whether somebody can write to the memory of an array: through it, or through one that it is a view of."""
+    each: Any = array
+    while isinstance(each, np.ndarray):
+        if each.flags.writeable:
+            return True
+        each = each.base
+    return isinstance(each, memoryview) and not each.readonly
 
 
 def _declare(symbol: str, shape: tuple[int, ...], element: Any) -> None:

@@ -59,9 +59,11 @@ class Tuned:
 
 
 def candidate_count(top_k: int | None, measure: bool) -> int:
-    """How many schedules to look at. Raises InputError for less than one."""
+    """How many schedules to look at. Raises InputError for less than one, and for what is no integer."""
     if top_k is None:
         return DEFAULT_CANDIDATES if measure else 1
+    if isinstance(top_k, bool) or not hasattr(top_k, "__index__"):
+        raise InputError(f"top-k must be an integer, not {top_k!r}")
     if top_k < 1:
         raise InputError(f"top-k must be at least 1, not {top_k}")
     return top_k

@@ -301,6 +301,9 @@ def test_read_only_arrays_are_not_copied() -> None:
     copied = morello_mlir.compile(text, constants={1: w})
     assert not np.shares_memory(copied._constants.given["morello.given.0"], w)
     w.flags.writeable = False
+    copied = morello_mlir.compile(text, constants={1: w})
+    assert not np.shares_memory(copied._constants.given["morello.given.0"], w), "its base can be written to"
+    room.flags.writeable = False
     kept = morello_mlir.compile(text, constants={1: w})
     assert np.shares_memory(kept._constants.given["morello.given.0"], w)
     x = array(3, 12)
@@ -318,9 +321,10 @@ def test_read_only_arrays_are_not_copied() -> None:
         ({1: array(12, 15)}, "constant for argument 1: expected shape 12x16, got 12x15"),
         ({1: array(12, 16).astype(np.float64)}, "expected dtype float32"),
         ({1: [1.0, 2.0]}, "expected an array, got a list"),
+        ([array(12, 16)], "constants: expected a mapping from arguments to arrays, got a list"),
     ],
 )
-def test_arrays_that_do_not_fit(constants: dict[Any, Any], why: str) -> None:
+def test_arrays_that_do_not_fit(constants: Any, why: str) -> None:
     text = product(3, 12, 16, arguments=argument("12x16", '{morello.name = "w"}'))
     with pytest.raises(InputError, match=why):
         morello_mlir.compile(text, constants=constants)

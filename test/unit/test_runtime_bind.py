@@ -155,6 +155,14 @@ def test_dynamic_sizes_are_fixed_by_the_arguments():
         matmul(np.ones((3, 6), np.float32), np.ones((6, 5), np.float32), out=np.empty((1, 5), np.float32))
 
 
+def test_results_are_in_this_machines_byte_order():
+    out = np.empty((4, 5), np.dtype(np.float32).newbyteorder())
+    matmul = morello_mlir.compile(DYNAMIC).matmul
+    for call in (matmul, matmul.bind):
+        with pytest.raises(InputError, match=r"out: .* this one is in another byte order"):
+            call(np.ones((4, 6), np.float32), np.ones((6, 5), np.float32), out=out)
+
+
 def test_what_the_program_returns_itself_is_returned():
     a = np.array([3, 4, 5], np.float32)
     run = morello_mlir.compile(SUM).sum.bind(a)

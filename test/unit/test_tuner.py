@@ -100,6 +100,12 @@ def test_not_fewer_than_one(given):
         candidate_count(given, False)
 
 
+@pytest.mark.parametrize("given", [2.5, "3", True, float("nan")])
+def test_counts_are_integers(given):
+    with pytest.raises(InputError, match="top-k must be an integer, not"):
+        candidate_count(given, False)
+
+
 # ---------------------------------------------------------------- winners
 
 
