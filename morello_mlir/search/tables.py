@@ -280,11 +280,12 @@ class Tables:
 
     def tile_lists(self, key: TableKey) -> TileLists:
         """The legal tiles of every size of the three axes at `key`."""
-        widths = tuple(key.pack_width(d) for d in AXES)
-        if widths not in self._lists:
+        # All that decides which tiles are legal: widths of panels, and whether k may be split (see TileAction).
+        name = (*(key.pack_width(d) for d in AXES), bool(key.operands[-1].dtype))
+        if name not in self._lists:
             cols = [axis_lists(self.sizes[d], partial(self._tiles, key, d)) for d in AXES]
-            self._lists[widths] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
-        return self._lists[widths]
+            self._lists[name] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
+        return self._lists[name]
 
     def _tiles(self, key: TableKey, dim: str, size: int) -> list[tuple[int, int, int]]:
         """(tile size, count, remainder) of every legal tile of a dim of size `size`, from the action's declaration."""

@@ -119,6 +119,15 @@ def test_cpus_have_the_kernels_that_they_have_instructions_for():
     assert not any("k%4" in label for label in labels)
 
 
+@pytest.mark.parametrize("order", [("f32,f32,f32", "f32,f32,bf16"), ("f32,f32,bf16", "f32,f32,f32")])
+def test_answers_do_not_depend_on_what_was_asked_before(order):
+    """Outputs that are rounded are tiled otherwise than sums: goals of equal sizes share what they can, not that."""
+    specs = [mixed(16, 1024, 16, dtypes) for dtypes in order]
+    alone = [Search(get_target("avx2")).solve(spec).cost for spec in specs]
+    shared = Search(get_target("avx2"))
+    assert [shared.solve(spec).cost for spec in specs] == alone
+
+
 @given(st.integers(1, 2), st.integers(1, 9), st.sampled_from((2, 4)), st.tuples(*[st.integers(1, 9)] * 3))
 def test_groups_in_layouts(dim, width, group, shape):
     layout = Layout.packed(3, dim, width, group)
