@@ -26,6 +26,8 @@ from .measure import Measured, measure_schedules
 
 #: Candidates of a measurement where nobody says how many.
 DEFAULT_CANDIDATES = 8
+#: More take hours to enumerate.
+MOST_CANDIDATES = 1000
 
 #: Decides which of several schedules is the fastest (see `measure_schedules`).
 Measurer = Callable[[Spec, Sequence[Node], Target], Measured]
@@ -59,13 +61,15 @@ class Tuned:
 
 
 def candidate_count(top_k: int | None, measure: bool) -> int:
-    """How many schedules to look at. Raises InputError for less than one, and for what is no integer."""
+    """How many schedules to look at. Raises InputError for less than one, too many, and for what is no integer."""
     if top_k is None:
         return DEFAULT_CANDIDATES if measure else 1
     if isinstance(top_k, bool) or not hasattr(top_k, "__index__"):
         raise InputError(f"top-k must be an integer, not {top_k!r}")
     if top_k < 1:
         raise InputError(f"top-k must be at least 1, not {top_k}")
+    if top_k > MOST_CANDIDATES:
+        raise InputError(f"top-k must be at most {MOST_CANDIDATES}, not {top_k}: every schedule is made and compared")
     return top_k
 
 

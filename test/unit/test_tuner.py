@@ -379,3 +379,8 @@ def test_compile_refuses_to_measure_for_another_machine(monkeypatch):
     monkeypatch.setattr("morello_mlir.targets.missing_features", lambda target, host=None: ["avx512f"])
     with pytest.raises(InputError, match="nothing can be measured"):
         morello_mlir.compile(PRODUCT, measure=True, target="avx512")
+
+
+def test_too_many_candidates_are_refused():
+    with pytest.raises(InputError, match="top-k must be at most 1000, not 1001"):
+        candidate_count(1001, measure=False)
