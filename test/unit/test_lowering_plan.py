@@ -65,8 +65,8 @@ def test_scratch_is_what_a_path_needs() -> None:
     plan = plan_of(PACKED, 24, 10, 32)
     assert isinstance(plan, Pack)
     rhs, lhs = 2 * 11 * 16 * 4, 2 * 11 * 6 * 4
-    assert scratch_bytes(plan, "f32", {}) == -(-rhs // 64) * 64 + -(-lhs // 64) * 64
-    assert scratch_bytes(plan.body, "f32", {}) == -(-lhs // 64) * 64
+    assert scratch_bytes(plan, {}) == -(-rhs // 64) * 64 + -(-lhs // 64) * 64
+    assert scratch_bytes(plan.body, {}) == -(-lhs // 64) * 64
 
 
 def test_stopping_keeps_every_step_above() -> None:
