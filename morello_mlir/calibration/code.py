@@ -17,7 +17,6 @@ from .operands import memref_types
 NUMPY = {"f32": np.float32, "f64": np.float64}
 #: Dependent multiply-adds in one trip of the chain.
 CHAIN = 512
-_PAGE = 4096
 
 _TO_LLVM = (
     "builtin.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,canonicalize,cse,"
@@ -89,14 +88,6 @@ def compile_functions(functions: Sequence[Function], target: Target) -> Code:
     imports = pool.symbols() if pool.ENTRY in text else {}
     library = jit.load(text, tuple(f.name for f in functions), options, None, imports)
     return Code(library.addresses, library)
-
-
-def aligned(count: int, dtype: str) -> np.ndarray:
-    """Zeros at the start of a page."""
-    size = np.dtype(NUMPY[dtype]).itemsize
-    raw = np.zeros(count * size + _PAGE, np.uint8)
-    start = -raw.ctypes.data % _PAGE
-    return raw[start : start + count * size].view(NUMPY[dtype])
 
 
 # ---------------------------------------------------------------- texts

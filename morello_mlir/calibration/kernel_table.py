@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..aligned import PAGE, aligned
 from ..targets import Target
-from .code import CHAIN, NUMPY, aligned, chain_function, compile_functions, panel_bytes, tile_function
+from .code import CHAIN, NUMPY, chain_function, compile_functions, panel_bytes, tile_function
 from .timing import in_turns
 
 FMA_LATENCY = 4
@@ -50,7 +51,7 @@ def measure_table(
     code = compile_functions(functions, target)
     deepest, lanes = max(high for _, high in slopes.values()), target.lanes(dtype)
     sizes = (deepest * target.registers, deepest * target.registers * lanes, target.registers**2 * lanes)
-    panels = [aligned(n, dtype) for n in sizes]
+    panels = [aligned(n * np.dtype(NUMPY[dtype]).itemsize, PAGE).view(NUMPY[dtype]) for n in sizes]
     pointers = [p.ctypes.data for p in panels]
     took = in_turns({f.name: code.repeating(f.name, pointers) for f in functions}, rounds, seconds)
     cycle = took["chain"] / CHAIN / FMA_LATENCY

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..aligned import PAGE, aligned
 from ..errors import SpecError
 from ..runtime.elements import element_of
 from ..spec import Spec, dtype_bytes, element_type
 from ..spec.spec import MAX_STRIDE_CLASS
 
-_PAGE = 4096
 #: Distance of neighbours in a row that has gaps.
 _GAP = 2
 
@@ -98,9 +98,7 @@ def _numpy(dtype: str) -> np.dtype:
 
 def _aligned(count: int, dtype: np.dtype) -> np.ndarray:
     # A page more at the end: what measures beside it may write whole vectors.
-    raw = np.zeros(count * dtype.itemsize + 2 * _PAGE, np.uint8)
-    start = -raw.ctypes.data % _PAGE
-    return raw[start : start + count * dtype.itemsize].view(dtype)
+    return aligned(count * dtype.itemsize, PAGE, beyond=PAGE).view(dtype)
 
 
 def expected(spec: Spec, operands: Sequence[np.ndarray]) -> np.ndarray:

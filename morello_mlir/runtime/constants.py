@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ..aligned import aligned
 from .elements import Element, element_of
 
 #: Smaller constants are worth more to LLVM's optimiser than they cost.
 THRESHOLD_BYTES = 4096
 _PREFIX = "morello.constant."
 _PANELS = "morello.panels."
-_ALIGNMENT = 64
 
 
 class Constants:
@@ -134,13 +134,6 @@ def _declare(module: Any, operation: Any, symbol: str) -> None:
     for name in ("initial_value", "constant", "sym_visibility"):
         if name in operation.attributes:
             del operation.attributes[name]
-
-
-def aligned(size: int) -> np.ndarray:
-    """`size` zero bytes, aligned to a cache line; memory that is not touched costs nothing."""
-    room = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + size]
 
 
 def _contents(attribute: Any, type_: Any) -> np.ndarray | None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from morello_mlir.errors import InputError
 
+from ..aligned import aligned
 from .arguments import as_array, check_array, native
 from .build import copy_of
-from .constants import aligned
 from .objects import data_address
 from .signature import Parameter, signature_of
 

@@ -83,14 +83,13 @@ class Row:
         return {"workload": self.workload.label, "ratio": self.ratio, "ratio_best": self.ratio_best, **gflops}
 
 
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An uninitialised array that starts at a cache line, as a numerical program's would."""
+def make_array(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array of zeros that starts at a cache line, as a numerical program's would."""
     import numpy as np
 
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(dtype).reshape(shape)
+    from ..aligned import aligned
+
+    return aligned(int(np.prod(shape)) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
 def measure(workload: Workload, *, target: str = "host", threads: int = 1, rounds: int = 15, seed: int = 0) -> Row:
@@ -108,10 +107,10 @@ def measure(workload: Workload, *, target: str = "host", threads: int = 1, round
     shapes = {"lhs": (workload.m, workload.k), "rhs": (workload.k, workload.n)}
     stored = {}
     for name, shape in shapes.items():
-        stored[name] = aligned(shape[::-1] if name in workload.transposed else shape, dtype)
+        stored[name] = make_array(shape[::-1] if name in workload.transposed else shape, dtype)
         stored[name][:] = rng.uniform(-1, 1, stored[name].shape)
     a, b = (stored[n].T if n in workload.transposed else stored[n] for n in ("lhs", "rhs"))
-    ours, theirs = (aligned((workload.m, workload.n), dtype) for _ in range(2))
+    ours, theirs = (make_array((workload.m, workload.n), dtype) for _ in range(2))
     function = morello_mlir.compile(workload.mlir(), target=target, threads=threads).mm
     with threadpool_limits(threads, user_api="blas"):
         function(stored["lhs"], stored["rhs"], ours)
