@@ -1,0 +1,295 @@
+"""The goal of a nest: one iteration space, strided operands and a body.
+
+Softmax([8, 2048 scan], (f32, GL, [2048, 1]), (f32, GL, [2048, 1]),
+        "m = max(x0); e = exp(sub(x0, m)); s = sum(e); y = div(e, s)", serial)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import SpecError
+from ..spec.layout import NUMBER
+from ..spec.spec import MAX_STEPS, MAX_THREADS, split_top
+from .body import Body
+from .evaluate import evaluate
+from .ops import element_bytes
+
+#: Where operands may be: outside, or in scratch of a schedule, which says how near that stays.
+MEMORIES = ("GL", "L2", "L1")
+#: Names of what nests compute; see `NestSpec.function`.
+FUNCTIONS = ("Map", "Reduce", "Softmax", "Compose")
+#: Dims of the largest nests.
+MAX_DIMS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """strides: elements between neighbours along each dim of the nest; 0 where it does not vary. alias: an output that
+    lies just where input number `alias` does, whose elements it overwrites; None: it shares no memory with an input."""
+
+    dtype: str
+    memory: str
+    strides: tuple[int, ...]
+    alias: int | None = None
+
+    def __post_init__(self) -> None:
+        element_bytes(self.dtype)
+        if self.memory not in MEMORIES:
+            raise SpecError(f"unknown memory '{self.memory}' (have {', '.join(MEMORIES)})")
+        if any(s < 0 for s in self.strides):
+            raise SpecError(f"strides must not be negative: {list(self.strides)}")
+
+    @property
+    def varies(self) -> frozenset[int]:
+        """The dims along which it has more than one element."""
+        return frozenset(d for d, s in enumerate(self.strides) if s)
+
+    def span(self, dims: Sequence[int]) -> int:
+        """Elements from the first to the last, both included."""
+        if 0 in dims:
+            return 0
+        return 1 + sum((n - 1) * s for n, s in zip(dims, self.strides, strict=True))
+
+    def elements(self, dims: Sequence[int]) -> int:
+        """How many elements are met, each once (windows that overlap count once)."""
+        count = math.prod(n for n, s in zip(dims, self.strides, strict=True) if s)
+        return min(count, self.span(dims))
+
+    def __str__(self) -> str:
+        alias = "" if self.alias is None else f", is x{self.alias}"
+        return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias})"
+
+    @staticmethod
+    def parse(text: str) -> Operand:
+        """Reads what `str` printed. Raises SpecError."""
+        t = text.strip()
+        pieces = split_top(t[1:-1]) if t.startswith("(") and t.endswith(")") else []
+        alias = re.fullmatch(rf"is\s+x({NUMBER})", pieces[3]) if len(pieces) == 4 else None
+        if len(pieces) not in (3, 4) or (len(pieces) == 4 and not alias):
+            raise SpecError(
+                f"operand '{t}': expected (dtype, memory, [strides]), or with 'is x0' where it overwrites x0"
+            )
+        return Operand(pieces[0], pieces[1], _numbers(pieces[2], "strides"), int(alias[1]) if alias else None)
+
+
+@dataclass(frozen=True)
+class NestSpec:
+    """A goal. dims: sizes; scan: which dims are reduced (the others are parallel); operands: the inputs of the body,
+    then its outputs. serial, threads: as in Spec (0 threads: as many as this process may use).
+
+    An output has a stride along every parallel dim, and along the scan dims along which its value varies (no two points
+    write one element). It may have one along others: there its value is repeated. Raises SpecError where that is not
+    so, or something does not fit.
+    """
+
+    dims: tuple[int, ...]
+    scan: tuple[bool, ...]
+    operands: tuple[Operand, ...]
+    body: Body
+    serial: bool = True
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.dims or len(self.dims) > MAX_DIMS:
+            raise SpecError(f"a nest has 1 to {MAX_DIMS} dims, not {len(self.dims)}")
+        if any(n < 0 for n in self.dims):
+            raise SpecError(f"negative size in {list(self.dims)}")
+        if math.prod(self.dims) > MAX_STEPS:
+            raise SpecError(f"{list(self.dims)} is too large: more than {MAX_STEPS:,} steps")
+        if len(self.scan) != len(self.dims):
+            raise SpecError("every dim is parallel or scan")
+        if any(len(o.strides) != len(self.dims) for o in self.operands):
+            raise SpecError(f"every operand has {len(self.dims)} strides, one for each dim")
+        if len(self.operands) < len(self.body.outputs):
+            raise SpecError(
+                f"the body has {len(self.body.outputs)} outputs, and there are {len(self.operands)} operands"
+            )
+        if not 0 <= self.threads <= MAX_THREADS:
+            raise SpecError(f"{self.threads} threads are not between 1 and {MAX_THREADS}")
+        if self.serial and self.threads > 1:
+            raise SpecError("a serial goal has one thread")
+        self._check_body()
+        for k in range(len(self.body.outputs)):
+            self._check_output(k)
+
+    def _check_body(self) -> None:
+        for k, at in self.body.inputs.items():
+            if k >= len(self.inputs):
+                raise SpecError(f"the body reads x{k}, and there are {len(self.inputs)} inputs")
+            if self.body.values[at].dtype != self.inputs[k].dtype:
+                raise SpecError(f"x{k} is {self.inputs[k].dtype}, and {self.body.values[at].dtype} in the body")
+        for value in self.body.values:
+            if value.op == "index" and int(value.attr or 0) >= len(self.dims):
+                raise SpecError(f"the body has index({value.attr}), and there are {len(self.dims)} dims")
+
+    def _check_output(self, k: int) -> None:
+        out, at = self.outputs[k], self.body.outputs[k]
+        if out.dtype != self.body.values[at].dtype:
+            raise SpecError(f"output {k} is {out.dtype}, and {self.body.values[at].dtype} in the body")
+        for d, n in enumerate(self.dims):
+            if n > 1 and not out.strides[d] and (not self.scan[d] or d in self.varies[at]):
+                raise SpecError(f"output {k} varies along d{d}, and has no stride there")
+        # Written once each: a stride reaches over all that the smaller ones do.
+        reach = 1
+        for stride, n in sorted((s, n) for s, n in zip(out.strides, self.dims, strict=True) if s and n > 1):
+            if stride < reach:
+                raise SpecError(f"output {k} is written more than once at some elements: strides {list(out.strides)}")
+            reach += (n - 1) * stride
+        if out.alias is not None:
+            if out.alias >= len(self.inputs):
+                raise SpecError(f"output {k} is x{out.alias}, and there are {len(self.inputs)} inputs")
+            same = self.inputs[out.alias]
+            if (same.dtype, same.strides) != (out.dtype, out.strides):
+                raise SpecError(f"output {k} is x{out.alias}: types and strides must agree")
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def inputs(self) -> tuple[Operand, ...]:
+        return self.operands[: len(self.operands) - len(self.body.outputs)]
+
+    @property
+    def outputs(self) -> tuple[Operand, ...]:
+        return self.operands[len(self.operands) - len(self.body.outputs) :]
+
+    @property
+    def scan_dims(self) -> tuple[int, ...]:
+        return tuple(d for d, s in enumerate(self.scan) if s)
+
+    @property
+    def parallel_dims(self) -> tuple[int, ...]:
+        return tuple(d for d, s in enumerate(self.scan) if not s)
+
+    @cached_property
+    def varies(self) -> tuple[frozenset[int], ...]:
+        """By value of the body: the dims along which it varies."""
+        return self.body.varies([o.varies for o in self.inputs], frozenset(self.scan_dims))
+
+    def is_row(self, value: int) -> bool:
+        """Whether `value` is the same along all scan dims (a reduction, or made of such): it fits registers."""
+        return not self.varies[value].intersection(self.scan_dims)
+
+    @property
+    def function(self) -> str:
+        """`Map`: without reductions; `Softmax`; `Reduce`: every output is made of reductions, none of which needs
+        another; `Compose`: all others."""
+        if not self.body.reductions:
+            return "Map"
+        if _is_softmax(self.body):
+            return "Softmax"
+        row = not any(o.varies.intersection(self.scan_dims) for o in self.outputs)
+        nested = any(len(self.body.depends(r).intersection(self.body.reductions)) > 1 for r in self.body.reductions)
+        return "Reduce" if row and not nested else "Compose"
+
+    @property
+    def threading(self) -> str:
+        """`serial`, `parallel` or `parallel 4`."""
+        return "serial" if self.serial else f"parallel {self.threads}" if self.threads else "parallel"
+
+    @property
+    def bytes(self) -> int:
+        """Of all operands, what is overwritten once."""
+        return sum(o.elements(self.dims) * element_bytes(o.dtype) for o in self.operands if o.alias is None)
+
+    def evaluate(self, arrays: Sequence[np.ndarray], *, wide: bool = False) -> list[np.ndarray]:
+        """The outputs of the nest, of the sizes `shape` says.
+
+        arrays: the inputs as they lie: arrays (flattened) of which the operands' strides pick the elements.
+        """
+        views = []
+        for array, o in zip(arrays, self.inputs, strict=True):
+            flat = np.ascontiguousarray(array).reshape(-1)
+            if flat.size < o.span(self.dims):
+                raise SpecError(f"an input has {flat.size} elements, and {o.span(self.dims)} are met")
+            steps = tuple(s * flat.itemsize for s in o.strides)
+            views.append(np.lib.stride_tricks.as_strided(flat, self.dims, steps, writeable=False))
+        if not views:
+            views = [np.empty(self.dims, np.int8)]
+        out = evaluate(self.body, views, self.scan_dims, wide=wide)
+        return [np.ascontiguousarray(np.broadcast_to(o, self.shape(k))) for k, o in enumerate(out)]
+
+    def shape(self, k: int) -> list[int]:
+        """The sizes of output `k` along all dims: 1 along scan dims along which it has no stride."""
+        strides = self.outputs[k].strides
+        return [n if step or not s else 1 for n, s, step in zip(self.dims, self.scan, strides, strict=True)]
+
+    # ------------------------------------------------------------ forms
+
+    def canonical(self) -> NestSpec:
+        """The same goal without dims of size one, with dims merged that step as one in every operand, the parallel dims
+        first, in the order in which they step through the outputs, and the body in its canonical form."""
+        from .canonical import canonical
+
+        return canonical(self)
+
+    def with_dims(self, dims: Sequence[int]) -> NestSpec:
+        """The same nest of other sizes."""
+        return replace(self, dims=tuple(dims))
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{n} scan" if s else str(n) for n, s in zip(self.dims, self.scan, strict=True))
+        parts = [f"[{sizes}]", *map(str, self.operands), f'"{self.body}"', self.threading]
+        return f"{self.function}({', '.join(parts)})"
+
+    @staticmethod
+    def parse(text: str) -> NestSpec:
+        """Reads what `str` printed. Raises SpecError saying what is wrong."""
+        t = text.strip()
+        m = re.fullmatch(
+            r'([A-Za-z_]\w*)\s*\(([^"]*),\s*"([^"]*)"\s*,\s*(serial|parallel(?:\s+[0-9]{1,9})?)\s*\)', t, re.S
+        )
+        if not m:
+            raise SpecError(f"cannot read the Spec '{t}': expected Function([sizes], (operand), ..., \"body\", serial)")
+        sizes, *operands = split_top(m[2])
+        dims, scan = _sizes(sizes)
+        found = [Operand.parse(o) for o in operands]
+        body = Body.parse(m[3], [o.dtype for o in found])
+        threads = int(m[4].split()[1]) if " " in m[4].strip() else 0
+        spec = NestSpec(dims, scan, tuple(found), body, m[4] == "serial", threads)
+        if spec.function != m[1]:
+            raise SpecError(f"this body makes it a {spec.function}, not a {m[1]}")
+        return spec
+
+
+def is_nest(text: str) -> bool:
+    """Whether the text of a Spec is that of a nest."""
+    return text.strip().partition("(")[0].strip() in FUNCTIONS
+
+
+def _sizes(text: str) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    dims, scan = [], []
+    for item in text.strip()[1:-1].split(",") if re.fullmatch(r"\[.*\]", text.strip(), re.S) else [""]:
+        m = re.fullmatch(rf"\s*({NUMBER})(\s+scan)?\s*", item)
+        if not m:
+            raise SpecError(f"cannot read the sizes '{text.strip()}'")
+        dims.append(int(m[1]))
+        scan.append(bool(m[2]))
+    return tuple(dims), tuple(scan)
+
+
+def _numbers(text: str, what: str) -> tuple[int, ...]:
+    if not re.fullmatch(rf"\[\s*(?:{NUMBER}\s*,\s*)*{NUMBER}\s*\]", text):
+        raise SpecError(f"cannot read the {what} '{text}'")
+    return tuple(int(x) for x in text[1:-1].split(","))
+
+
+def _is_softmax(body: Body) -> bool:
+    """Whether it is exp(x - max x) over its sum, of any x."""
+    if len(body.outputs) != 1 or len(body.reductions) != 2:
+        return False
+    v = body.values
+    div = v[body.outputs[0]]
+    if div.op != "div" or v[div.args[1]].op != "reduce_sum" or v[div.args[1]].args != div.args[:1]:
+        return False
+    exp = v[div.args[0]]
+    sub = v[exp.args[0]] if exp.op == "exp" else exp
+    if sub.op != "sub" or v[sub.args[1]].op not in ("reduce_max", "reduce_maxnum"):
+        return False
+    return v[sub.args[1]].args == sub.args[:1]
