@@ -37,6 +37,7 @@ _TO_LOOPS = (
     "lower-affine",
     "convert-shape-constraints",
     "convert-shape-to-std",
+    "morello-vector-math",
     "func.func(math-extend-to-supported-types{target-type=f32},math-expand-ops{ops=fpowi,ceilf,clampf})",
     "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}",
     "morello-legalize-float",

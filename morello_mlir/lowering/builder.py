@@ -30,10 +30,11 @@ class Carried:
 
 
 class Builder:
-    """The body of one function."""
+    """The body of one function. machine: what registers of sums are; text that has none needs none."""
 
-    def __init__(self, machine: Machine):
-        self.machine = machine
+    def __init__(self, machine: Machine | None = None):
+        if machine is not None:
+            self.machine = machine
         self.lines: list[str] = []
         self._constants: dict[str, str] = {}
         self._count = 0
