@@ -15,7 +15,7 @@ from ..spec import Spec
 from ..targets import Target
 from .ahead import Aheads
 from .builder import Builder
-from .kernels import Bundle
+from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references
@@ -130,7 +130,8 @@ def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
-    walk.body(b, job.plan, Env(arguments(job), "%first", arena, looped, thread))
+    first: First = True if job.stores else "%first"
+    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, thread))
     return walk.outliner.function(job, b.text())
 
 

@@ -55,9 +55,19 @@ class _Strides:
     widths: tuple[int, ...]
 
 
+#: Multiply-adds up to which the k loop is unrolled as a whole: its addresses are constants then, which costs a
+#: multiply-add from memory one micro-operation less, and there is no loop to get out of.
+_STRAIGHT = 320
+
+
 def unroll(rows: int, vectors: int, kernel: str = "") -> int:
     """K steps in one iteration of the loop: enough to hide its own instructions, no more than pays for compiling."""
     return (4 if rows * vectors <= 16 else 2) * GROUPS.get(kernel, 1)
+
+
+def is_straight(rows: int, vectors: int, depth: int) -> bool:
+    """Whether a register tile of `depth` k steps has no loop."""
+    return rows * vectors * depth <= _STRAIGHT
 
 
 def broadcast_fma(
@@ -75,6 +85,8 @@ def broadcast_fma(
     s = _Strides(lhs.view.stride(1), lhs.view.stride(2), rhs.view.stride(1), rhs.view.stride(2), widths)
     further = 0 if looped is None else b.add(looped, -step)
     a, w = lhs.flat(b, b.mul(further, s.lhs_step)), rhs.flat(b, b.mul(further, s.rhs_step))
+    if looped is None and is_straight(tile.rows, tile.vectors, depth):
+        step = depth
     after = depth % step
     whole: Index = depth - after if looped is None else looped
     if whole:

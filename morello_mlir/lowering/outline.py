@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 
 from .builder import Builder
-from .kernels import First, unroll
+from .kernels import First, is_straight, unroll
 from .machine import Machine
 from .plan import ALIGNMENT, Ahead, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
 from .views import LHS, RHS, Arena, Operand, View
@@ -24,13 +24,15 @@ _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function that is to be emitted. counted: its k loop takes as many steps as an argument says."""
+    """A function that is to be emitted. counted: its k loop takes as many steps as an argument says. stores: the first
+    reduction step stores, at every call; else an argument says so."""
 
     name: str
     plan: Plan
     views: tuple[View, ...]
     scratch: int
     counted: bool
+    stores: bool
 
     @property
     def threaded(self) -> bool:
@@ -72,20 +74,25 @@ class Outliner:
             plan = self._shortened(plan, looped)
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
-        job = self._job(plan, tuple(v.canonical() for v in views), scratch, looped > 0)
+        job = self._job(plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True)
         args: list[str] = []
         types: list[str] = []
         for o in operands:
-            args += o.parts(b)
-            types += [f"memref<{o.view.element}>", "index"]
+            if job.threaded:
+                args += o.parts(b)
+                types += [f"memref<{o.view.element}>", "index"]
+            else:
+                args.append(o.pointer(b))
+                types.append("!llvm.ptr")
         if scratch:
             args.append(arena.base(b))
             types.append("memref<i8>")
         if looped:
             args.append(b.index(looped))
             types.append("index")
-        args.append(first if isinstance(first, str) else b.constant(str(first).lower(), "i1"))
-        types.append("i1")
+        if not job.stores:
+            args.append(first if isinstance(first, str) else b.constant("false", "i1"))
+            types.append("i1")
         if job.threaded:
             args.append(b.name())
             types.append("index")
@@ -108,12 +115,16 @@ class Outliner:
         """The text of the function of `job`; `arguments` has the names that `body` may use."""
         parameters = []
         for i, view in enumerate(job.views):
-            parameters += [f"%base{i}: memref<{view.element}>", f"%offset{i}: index"]
+            if job.threaded:
+                parameters += [f"%base{i}: memref<{view.element}>", f"%offset{i}: index"]
+            else:
+                parameters.append(f"%pointer{i}: !llvm.ptr")
         if job.scratch:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
         if job.counted:
             parameters.append("%looped: index")
-        parameters.append("%first: i1")
+        if not job.stores:
+            parameters.append("%first: i1")
         if job.threaded:
             parameters.append("%thread: index")
         return f"func.func private @{job.name}({', '.join(parameters)}) {INTERNAL} {{\n{body}\nreturn\n}}"
@@ -127,6 +138,8 @@ class Outliner:
         if not (isinstance(plan, Registers) and isinstance(plan.body, Leaf)):
             return 0
         depth, step = plan.sizes[2], self._step(plan)
+        if is_straight(plan.sizes[1], -(-plan.sizes[3] // self.machine.lanes), depth):
+            return 0
         return depth - depth % step if depth >= 2 * step else 0
 
     def _step(self, plan: Plan) -> int:
@@ -140,13 +153,13 @@ class Outliner:
         sizes = (b, m, k - looped + self._step(plan), n)
         return Registers(sizes, Leaf(sizes, plan.body.kernel))
 
-    def _job(self, plan: Plan, views: tuple[View, ...], scratch: int, counted: bool) -> Job:
-        key = f"{self._digest(plan)} {views} {counted} {self.machine}"
+    def _job(self, plan: Plan, views: tuple[View, ...], scratch: int, counted: bool, stores: bool) -> Job:
+        key = f"{self._digest(plan)} {views} {counted} {stores} {self.machine}"
         digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
         batch, m, k, n = plan.sizes
         sizes = [*([batch] if batch != 1 else []), m, *([] if counted else [k]), n]
         name = f"morello_{_kind(plan)}_{'x'.join(map(str, sizes))}_{digest}"
-        return Job(name, plan, views, scratch, counted)
+        return Job(name, plan, views, scratch, counted, stores)
 
     def _digest(self, plan: Plan) -> str:
         """A digest of the tree under `plan`, each node visited once."""
@@ -158,8 +171,10 @@ class Outliner:
         return self._digests[plan]
 
 
-def arguments(job: Job) -> tuple[Operand, ...]:
+def arguments(b: Builder, job: Job) -> tuple[Operand, ...]:
     """The operands as they arrive in the function of `job`."""
+    if not job.threaded:
+        return tuple(Operand.at(b, view, f"%pointer{i}") for i, view in enumerate(job.views))
     return tuple(Operand(view, base=f"%base{i}", offset=f"%offset{i}") for i, view in enumerate(job.views))
 
 

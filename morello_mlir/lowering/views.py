@@ -10,6 +10,8 @@ from .builder import Builder, Index
 #: Dims of lhs, rhs and out, in logical order: the same for Matmul and MatmulAccum.
 OPERAND_DIMS = tuple(dims for _, dims in FUNCTIONS["Matmul"].operands)
 LHS, RHS, OUT = range(3)
+#: A memref without dims, as memory's lowering to LLVM has it.
+_DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64)>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,26 @@ class Operand:
             f"{self.view.type} -> {self.view.metadata_types}"
         )
         return base, offset
+
+    def pointer(self, b: Builder) -> str:
+        """The address of the first element."""
+        base, offset = self.parts(b)
+        whole = b.value(f"builtin.unrealized_conversion_cast {base} : memref<{self.view.element}> to {_DESCRIPTOR}")
+        start = b.value(f"llvm.extractvalue {whole}[1] : {_DESCRIPTOR}")
+        if offset == b.index(0):
+            return start
+        at = b.value(f"arith.index_cast {offset} : index to i64")
+        return b.value(f"llvm.getelementptr {start}[{at}] : (!llvm.ptr, i64) -> !llvm.ptr, {self.view.element}")
+
+    @staticmethod
+    def at(b: Builder, view: View, pointer: str) -> Operand:
+        """The operand whose first element is at an address."""
+        whole = b.value(f"llvm.mlir.poison : {_DESCRIPTOR}")
+        for i in (0, 1):
+            whole = b.value(f"llvm.insertvalue {pointer}, {whole}[{i}] : {_DESCRIPTOR}")
+        whole = b.value(f"llvm.insertvalue {b.constant('0', 'i64')}, {whole}[2] : {_DESCRIPTOR}")
+        base = b.value(f"builtin.unrealized_conversion_cast {whole} : {_DESCRIPTOR} to memref<{view.element}>")
+        return Operand(view, base=base, offset=b.index(0))
 
     def flat(self, b: Builder, more: Index = 0) -> Flat:
         """The line of elements under the operand, and `more` elements."""

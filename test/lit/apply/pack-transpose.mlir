@@ -30,7 +30,7 @@ func.func @pack_lhs(%a: memref<1x12x19xf32>, %b: memref<1x19x8xf32>, %c: memref<
 // CHECK-NOT:     vector.shuffle
 // CHECK:         memref.load
 // CHECK:         memref.store
-// CHECK:         call @morello_broadcast_fma_6x8_
+// CHECK:         call @morello_broadcast_fma_6x19x8_
 func.func @gapped(%a: memref<1x12x19xf32, strided<[456, 38, 2]>>, %b: memref<1x19x8xf32>, %c: memref<1x12x8xf32>) {
   "morello.spec"(%a, %b, %c) {
     function = "MatmulAccum", dims = array<i64: 1, 12, 19, 8>,
