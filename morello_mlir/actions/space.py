@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScheduleError, SpecError
+from ..search.nest_steps import NEST_STEPS
 from ..search.schedule import (
     LOOPS,
     Hole,
@@ -194,6 +195,8 @@ def action_of(node: Node, spec: Spec) -> Action:
         except SpecError as e:
             raise ScheduleError(f"{node.label()}: {e}") from None
         return MoveAction(i, node.memory, layout, dtype)
+    if isinstance(node, NEST_STEPS):
+        raise ScheduleError(f"{node.label()}: a step of nests, not of {spec.function}")
     raise ScheduleError("a hole has no action: let the search fill it")
 
 

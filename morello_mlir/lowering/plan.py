@@ -16,6 +16,7 @@ from ..actions import child_specs, form_of, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
+from ..search.nest_steps import NEST_STEPS
 from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, PackAhead, Serial, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
@@ -233,6 +234,7 @@ class Planner:
             return Leaf(spec.dims, node.name)
         if isinstance(node, LOOPS):
             return self._loop(spec, node, below, depth)
+        assert not isinstance(node, NEST_STEPS), "no step of a contraction"
         body = self.plan(below[0], node.body, depth + 1)
         if isinstance(node, (ToAccum, Serial)):
             return body

@@ -12,13 +12,31 @@ from .spec import NestSpec
 def canonical(spec: NestSpec) -> NestSpec:
     """See `NestSpec.canonical`."""
     spec = replace(spec, body=spec.body.canonical())
-    spec = _drop_ones(spec)
+    spec = _settled(_drop_ones(spec))
     while (merged := _merge(spec)) is not None:
         spec = merged
     spec = _reorder(spec, sorted(range(len(spec.dims)), key=lambda d: _rank(spec, d)))
     spec = replace(spec, body=spec.body.canonical())
     alone = spec.serial or spec.threads == 1
     return replace(spec, serial=alone, threads=0 if alone else spec.threads)
+
+
+def _settled(spec: NestSpec) -> NestSpec:
+    """Without reductions over no dims, and without scan dims where nothing is reduced."""
+    if not spec.scan_dims and spec.body.reductions:
+        b = BodyBuilder()
+        made: list[int] = []
+        for value in spec.body.values:
+            # The one value there is, or its position.
+            made.append(made[value.args[-1]] if value.reduces else b.add(value, [made[a] for a in value.args]))
+        spec = replace(spec, body=b.build([made[v] for v in spec.body.outputs]))
+    if spec.scan_dims and not spec.body.reductions:
+        idle = [d for d in spec.scan_dims if not any(o.strides[d] for o in spec.outputs) and spec.dims[d]]
+        spec = replace(spec, scan=tuple(s and d not in idle for d, s in enumerate(spec.scan)))
+        kept = [d for d in range(len(spec.dims)) if d not in idle]
+        if len({bool(o.strides[d]) for d in spec.scan_dims for o in spec.outputs}) <= 1 and kept:
+            spec = replace(_reorder(spec, kept), scan=(False,) * len(kept))
+    return spec
 
 
 def _rank(spec: NestSpec, d: int) -> tuple[object, ...]:
@@ -40,7 +58,7 @@ def _drop_ones(spec: NestSpec) -> NestSpec:
     # A parallel dim of one step, along which nothing varies.
     still = tuple(replace(o, strides=(0,)) for o in spec.operands)
     body = _renumbered(spec.body, {})
-    return NestSpec((1,), (False,), still, body, spec.serial, spec.threads)
+    return NestSpec((1,), (False,), still, body, spec.serial, spec.threads, spec.far)
 
 
 def _reorder(spec: NestSpec, kept: Sequence[int], dims: tuple[int, ...] | None = None) -> NestSpec:
@@ -52,7 +70,7 @@ def _reorder(spec: NestSpec, kept: Sequence[int], dims: tuple[int, ...] | None =
     operands = tuple(replace(o, strides=pick(o.strides)) for o in spec.operands)
     scan = tuple(spec.scan[d] for d in kept)
     body = _renumbered(spec.body, {d: i for i, d in enumerate(kept)})
-    return NestSpec(pick(dims or spec.dims), scan, operands, body, spec.serial, spec.threads)
+    return NestSpec(pick(dims or spec.dims), scan, operands, body, spec.serial, spec.threads, spec.far)
 
 
 def _renumbered(body: Body, dims: dict[int, int]) -> Body:

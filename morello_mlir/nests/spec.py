@@ -82,7 +82,8 @@ class Operand:
 @dataclass(frozen=True)
 class NestSpec:
     """A goal. dims: sizes; scan: which dims are reduced (the others are parallel); operands: the inputs of the body,
-    then its outputs. serial, threads: as in Spec (0 threads: as many as this process may use).
+    then its outputs. serial, threads, far: as in Spec (0 threads: as many as this process may use; far: operands in GL
+    are beyond the last-level cache).
 
     An output has a stride along every parallel dim, and along the scan dims along which its value varies (no two points
     write one element). It may have one along others: there its value is repeated. Raises SpecError where that is not
@@ -95,6 +96,7 @@ class NestSpec:
     body: Body
     serial: bool = True
     threads: int = 0
+    far: bool = False
 
     def __post_init__(self) -> None:
         if not self.dims or len(self.dims) > MAX_DIMS:
@@ -236,6 +238,7 @@ class NestSpec:
     def __str__(self) -> str:
         sizes = ", ".join(f"{n} scan" if s else str(n) for n, s in zip(self.dims, self.scan, strict=True))
         parts = [f"[{sizes}]", *map(str, self.operands), f'"{self.body}"', self.threading]
+        parts += ["far"] if self.far else []
         return f"{self.function}({', '.join(parts)})"
 
     @staticmethod
@@ -243,7 +246,9 @@ class NestSpec:
         """Reads what `str` printed. Raises SpecError saying what is wrong."""
         t = text.strip()
         m = re.fullmatch(
-            r'([A-Za-z_]\w*)\s*\(([^"]*),\s*"([^"]*)"\s*,\s*(serial|parallel(?:\s+[0-9]{1,9})?)\s*\)', t, re.S
+            r'([A-Za-z_]\w*)\s*\(([^"]*),\s*"([^"]*)"\s*,\s*(serial|parallel(?:\s+[0-9]{1,9})?)(\s*,\s*far)?\s*\)',
+            t,
+            re.S,
         )
         if not m:
             raise SpecError(f"cannot read the Spec '{t}': expected Function([sizes], (operand), ..., \"body\", serial)")
@@ -252,7 +257,7 @@ class NestSpec:
         found = [Operand.parse(o) for o in operands]
         body = Body.parse(m[3], [o.dtype for o in found])
         threads = int(m[4].split()[1]) if " " in m[4].strip() else 0
-        spec = NestSpec(dims, scan, tuple(found), body, m[4] == "serial", threads)
+        spec = NestSpec(dims, scan, tuple(found), body, m[4] == "serial", threads, bool(m[5]))
         if spec.function != m[1]:
             raise SpecError(f"this body makes it a {spec.function}, not a {m[1]}")
         return spec

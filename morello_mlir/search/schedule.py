@@ -15,6 +15,7 @@
 `parallel tile` shares the trips of a loop among threads, `serial` says that one thread does the rest. A loop's body is
 indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the search
 fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
+Nests have further steps, which are in `nest_steps`.
 The tree alone does not know sizes; `actions` says what each step makes of a Spec and whether it is legal.
 """
 
@@ -27,6 +28,8 @@ from typing import TypeAlias
 
 from ..errors import ScheduleError
 from ..hashed import Hashed
+from . import nest_steps
+from .nest_steps import NEST_STEPS, NestStep, Pass, Reciprocal, Rows
 
 INDENT = "    "
 #: Steps on the way from the top to a leaf: legal schedules need a third of that, and what walks them recurses.
@@ -147,7 +150,7 @@ class Hole(Hashed):
 
 
 Loop: TypeAlias = Tile | Split | Parallel
-Node: TypeAlias = ToAccum | Loop | Serial | Move | PackAhead | Kernel | Hole
+Node: TypeAlias = ToAccum | Loop | Serial | Move | PackAhead | Kernel | Hole | NestStep
 #: The steps with an indented body, and perhaps a remainder.
 LOOPS = (Tile, Split, Parallel)
 
@@ -158,7 +161,7 @@ def children(node: Node) -> tuple[Node, ...]:
         return (node.body,) if node.rest is None else (node.body, node.rest)
     if isinstance(node, (ToAccum, Serial, Move, PackAhead)):
         return (node.body,)
-    return ()
+    return nest_steps.children(node) if isinstance(node, NEST_STEPS) else ()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -173,8 +176,13 @@ def walk(node: Node) -> Iterator[Node]:
             stack.extend(reversed(children(n)))
 
 
+def opens_block(node: Node) -> bool:
+    """Whether an indented block follows the step."""
+    return isinstance(node, LOOPS) or (isinstance(node, NEST_STEPS) and not isinstance(node, Reciprocal))
+
+
 def has_hole(node: Node) -> bool:
-    return any(isinstance(n, Hole) for n in walk(node))
+    return any(isinstance(n, Hole) or (isinstance(n, Rows) and Hole() in n.passes) for n in walk(node))
 
 
 # ---------------------------------------------------------------- printing
@@ -208,14 +216,20 @@ def to_text(root: Node, *, share: int = 4) -> str:
         if n in names and n is not top:
             out.append(f"{pad}use {names[n]}")
             return
-        out.append(f"{pad}{n.label()}" + (":" if isinstance(n, LOOPS) else ""))
+        out.append(f"{pad}{n.label()}" + (":" if opens_block(n) else ""))
         if isinstance(n, LOOPS):
             emit(n.body, depth + 1)
             if n.rest is not None:
                 out.append(f"{pad}rest:")
                 emit(n.rest, depth + 1)
-        elif isinstance(n, (ToAccum, Serial, Move, PackAhead)):
+        elif isinstance(n, (ToAccum, Serial, Move, PackAhead, Reciprocal)):
             emit(n.body, depth)
+        elif isinstance(n, Rows):
+            out.extend(f"{pad}{INDENT}{p.label()}" for p in n.passes)
+        elif isinstance(n, NEST_STEPS):
+            for word, body in nest_steps.blocks(n):
+                out.extend([f"{pad}{word}:"] if word else [])
+                emit(body, depth + 1)
 
     for n in _shared(root, share) if share else ():
         names[n] = f"#{len(names) + 1}"
@@ -312,8 +326,8 @@ class _Parser:
     def step(self, line: _Line, wrap: list[Callable[[Node], Node]]) -> Node | None:
         """Reads the step on `line`: appends to `wrap` where another must follow, else returns the node."""
         t = line.text
-        if t in ("to_accum", "serial"):
-            wrap.append(ToAccum if t == "to_accum" else Serial)
+        if t in ("to_accum", "serial", "reciprocal"):
+            wrap.append(ToAccum if t == "to_accum" else Serial if t == "serial" else Reciprocal)
             return None
         if m := _MOVE.match(t):
             operand, memory, layout = m[1], m[2], m[3]
@@ -338,10 +352,51 @@ class _Parser:
             return self.names[m[1]]
         if t == "?":
             return self.grown(Hole(), line)
+        try:
+            if (opener := nest_steps.opener(t)) is not None:
+                return self.grown(opener[0](*self.blocks(line, *opener[1:])), line)
+            if (rows := nest_steps.rows(t)) is not None:
+                return self.grown(rows(self.passes(line)), line)
+        except ScheduleError as error:
+            raise error if str(error).startswith("schedule") else self.fail(line, str(error)) from None
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
-        known = "to_accum, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?"
+        known = "to_accum, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?; in nests: "
+        known += "stage, partial, reciprocal, rows"
         raise self.fail(line, f"unknown step (have {known})")
+
+    def blocks(self, line: _Line, must: tuple[str, ...], may: tuple[str, ...]) -> list[Node | None]:
+        """The block under `line` and those under words of its indentation, optional ones (None: missing) first."""
+        out: list[Node | None] = [self.nested(line)]
+        for word in (*may, *must):
+            after = self.peek()
+            if after and after.text == f"{word}:" and after.indent == line.indent:
+                self.at += 1
+                out.append(self.nested(after))
+            elif word in must:
+                raise self.fail(line, f"a '{word}:' must follow at the same indentation")
+            else:
+                out.append(None)
+        return out
+
+    def passes(self, opener: _Line) -> list[Pass | Hole]:
+        """The passes under `rows`: a hole ends them."""
+        out: list[Pass | Hole] = []
+        first = self.peek()
+        while (line := self.peek()) and first and line.indent > opener.indent:
+            if line.indent != first.indent:
+                raise self.fail(line, "unexpected indentation")
+            try:
+                found = Hole() if line.text == "?" else nest_steps.read_pass(line.text)
+            except ScheduleError as error:
+                raise self.fail(line, str(error)) from None
+            if found is None or (out and isinstance(out[-1], Hole)):
+                raise self.fail(line, "rows have passes, and at the end a '?' for what is missing")
+            self.at += 1
+            out.append(found)
+        if not out:
+            raise self.fail(opener, "an indented pass, or '?', must follow")
+        return out
 
     def loop(self, line: _Line, make: Callable[..., Node], dim: str, size: int) -> Node:
         if size < 1:
