@@ -5,7 +5,7 @@ Importing this loads no MLIR; using it does. `load` a context before parsing a m
 
 from __future__ import annotations
 
-from .spec_op import OP_NAME, SpecOp, build_spec_op, load, loaded, spec_ops
+from .spec_op import OP_NAME, SpecOp, build_spec_op, is_spec, load, loaded, op_name, spec_ops
 from .verify import bundle_size, problems, verify_spec_op, verify_specs
 
 __all__ = [
@@ -13,8 +13,10 @@ __all__ = [
     "SpecOp",
     "build_spec_op",
     "bundle_size",
+    "is_spec",
     "load",
     "loaded",
+    "op_name",
     "problems",
     "spec_ops",
     "verify_spec_op",

@@ -8,8 +8,9 @@
 
 `function`, `dims` and `operands` are required. `serial` is a unit attribute (absent: parallel, on `threads`, an i64, or
 all that the process may use), `far` and `forked` are others (see Spec). `limits` (memory to amount), `constants`
-(constant operand to a name of its contents), `schedule` (lines, or one string), `cost` and `source` (where the schedule
-comes from) are optional.
+(constant operand to a name of its contents), `then` and `then_inputs` (see Spec), `schedule` (lines, or one string),
+`cost` and `source` (where the schedule comes from) are optional. An op with more than three operands has their number
+in its name: `morello.spec4`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,23 @@ from typing import TYPE_CHECKING, Any
 from morello_mlir.errors import SpecError
 
 if TYPE_CHECKING:
-    from morello_mlir.spec import Spec
+    from morello_mlir.spec import Spec, Then
 
 OP_NAME = "morello.spec"
+#: Operands beyond three are of types of their own: such an op is called `morello.spec4`, `morello.spec5`, ...
+MOST_OPERANDS = 64
+
+
+def op_name(operands: int) -> str:
+    """The name of an op with so many operands on memrefs."""
+    if operands > MOST_OPERANDS:
+        raise SpecError(f"{operands} operands are more than {MOST_OPERANDS}")
+    return OP_NAME if operands <= 3 else f"{OP_NAME}{operands}"
+
+
+def is_spec(name: str) -> bool:
+    """Whether an op of that name is a `morello.spec`, of any number of operands."""
+    return name == OP_NAME or (name.startswith(OP_NAME) and name[len(OP_NAME) :].isdecimal())
 
 
 def loaded(context: Any) -> bool:
@@ -43,8 +58,21 @@ def load(context: Any) -> None:
     from mlir.dialects import irdl
 
     definition = resources.files(__package__).joinpath("morello.irdl.mlir").read_text(encoding="utf-8")
+    definition = definition.replace("// MORE", "\n".join(_with_operands(n) for n in range(4, MOST_OPERANDS + 1)))
     with context, ir.Location.unknown():
         irdl.load_dialects(ir.Module.parse(definition))
+
+
+def _with_operands(count: int) -> str:
+    """The definition of the op of so many operands."""
+    operands = [f"operand{i}: %any{i}" for i in range(count)]
+    lines = [
+        *(f"%any{i} = irdl.any" for i in range(count)),
+        *(f"%{name} = irdl.any" for name in ("function", "dims", "operands")),
+        f"irdl.operands({', '.join(operands)})",
+        'irdl.attributes { "function" = %function, "dims" = %dims, "operands" = %operands }',
+    ]
+    return f"irdl.operation @{op_name(count).partition('.')[2]} {{\n" + "\n".join(lines) + "\n}"
 
 
 class SpecOp:
@@ -55,7 +83,7 @@ class SpecOp:
 
     def __init__(self, op: Any):
         self.operation = op.operation
-        if self.operation.name != OP_NAME:
+        if not is_spec(self.operation.name):
             raise SpecError(f"expected a '{OP_NAME}' op, not '{self.operation.name}'")
 
     # ---- the goal -------------------------------------------------------------------------------------------------
@@ -128,6 +156,31 @@ class SpecOp:
         return {named.name: _string(f"constants.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
 
     @property
+    def then(self) -> Then | None:
+        """What is done to the sums (see Spec): `then` is the text of a body, `then_inputs` the types of its inputs."""
+        from mlir import ir
+
+        from morello_mlir.spec import Then
+
+        body, inputs = self._optional("then"), self._optional("then_inputs")
+        if body is None and inputs is None:
+            return None
+        if body is None or inputs is None:
+            raise SpecError("attributes 'then' and 'then_inputs': one without the other")
+        if not isinstance(inputs, ir.ArrayAttr):
+            raise SpecError(f"attribute 'then_inputs': expected an array of strings, not {inputs}")
+        texts = [_string("then_inputs", a) for a in ir.ArrayAttr(inputs)]
+        try:
+            return Then.make(_string("then", body), texts)
+        except SpecError as error:
+            raise SpecError(f"attribute 'then': {error}") from error
+
+    @property
+    def extras(self) -> Sequence[Any]:
+        """The operands of `then`, behind the others."""
+        return list(self.operation.operands)[3:] if self._optional("then") is not None else []
+
+    @property
     def spec(self) -> Spec:
         """The Spec that the attributes describe."""
         from morello_mlir.spec import FUNCTIONS, LIMITED, Spec, TensorSpec
@@ -156,7 +209,15 @@ class SpecOp:
         ordered = sorted(limits.items(), key=lambda item: LIMITED.index(item[0]) if item[0] in LIMITED else -1)
         try:
             return Spec(
-                function, self.dims, tuple(tensors), self.serial, tuple(ordered), self.far, self.threads, self.forked
+                function,
+                self.dims,
+                tuple(tensors),
+                self.serial,
+                tuple(ordered),
+                self.far,
+                self.threads,
+                self.forked,
+                self.then,
             )
         except SpecError as error:
             # What has not been checked by now is the limits and the threads.
@@ -242,7 +303,7 @@ def spec_ops(root: Any) -> Iterator[SpecOp]:
     found: list[SpecOp] = []
 
     def visit(op: Any) -> Any:
-        if op.name == OP_NAME:
+        if is_spec(op.name):
             found.append(SpecOp(op))
         return ir.WalkResult.ADVANCE
 
@@ -289,10 +350,14 @@ def build_spec_op(
     if spec.limits:
         i64 = ir.IntegerType.get_signless(64, context)
         named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
+    if spec.then is not None:
+        inputs = [spec.then.sums, *map(str, spec.then.extras)]
+        named["then"] = _text(str(spec.then.body), context)
+        named["then_inputs"] = ir.ArrayAttr.get([_text(t, context) for t in inputs], context)
     if constants:
         named["constants"] = ir.DictAttr.get({n: _text(c, context) for n, c in constants.items()}, context)
     op = ir.Operation.create(
-        OP_NAME,
+        OP_NAME if results else op_name(len(operands)),
         results=list(results),
         operands=list(operands),
         attributes={**named, **(attributes or {})},

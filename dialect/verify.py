@@ -20,10 +20,22 @@ from morello_mlir.errors import SpecError
 from .spec_op import OP_NAME, SpecOp, spec_ops
 
 if TYPE_CHECKING:
-    from morello_mlir.spec import Spec, TensorSpec
+    from morello_mlir.spec import Extra, Spec, TensorSpec
 
 REQUIRED = ("function", "dims", "operands")
-OPTIONAL = ("serial", "threads", "forked", "far", "limits", "constants", "schedule", "cost", "source")
+OPTIONAL = (
+    "serial",
+    "threads",
+    "forked",
+    "far",
+    "limits",
+    "constants",
+    "then",
+    "then_inputs",
+    "schedule",
+    "cost",
+    "source",
+)
 SOURCES = ("search", "memo", "shipped", "measured", "manual")
 
 # Signless integers stand for both signs, as everywhere in upstream's dialects.
@@ -119,6 +131,13 @@ def _value_problems(view: SpecOp, spec: Spec) -> list[str]:
         if complaint:
             return [f"{what}: {complaint}"]
         at += taken
+    if spec.then is not None:
+        for k, extra in enumerate(spec.then.extras, 1):
+            if at == len(values):
+                return [f"operand {at} (x{k} of then): missing"]
+            if complaint := _extra_problem(extra, spec, values[at]):
+                return [f"operand {at} (x{k} of then): {complaint}"]
+            at += 1
     if at < len(values):
         return [f"operand {at}: {spec.function} takes no more operands"]
     return _result_problems(spec, [r.type for r in view.results], values)
@@ -185,6 +204,30 @@ def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> st
     # A fast dim of one element (a tile of a larger tensor) has no stride to speak of.
     if not _falls(dims, tensor.unit and tensor.layout.physical_shape(shape)[-1] != 1):
         return f"the strides of {kind} do not follow the layout {tensor.layout}"
+    return ""
+
+
+def _extra_problem(extra: Extra, spec: Spec, kind: Any) -> str:
+    """What is wrong with a memref as an operand of `then`, or "". It has the sizes of the output, and stands still
+    along the dims that the operand lacks."""
+    from mlir import ir
+
+    if not isinstance(kind, ir.MemRefType):
+        return f"expected a memref, not {kind}"
+    if str(kind.element_type) != extra.dtype:
+        return f"the element type {kind.element_type} is not that of {extra.dtype}"
+    sizes = spec.operand_shape(len(spec.operands) - 1)
+    if tuple(kind.shape) != sizes:
+        return f"the sizes of {kind} are not {list(sizes)}"
+    try:
+        strides, _ = kind.get_strides_and_offset()
+    except (RuntimeError, ValueError):
+        return f"{kind} is not a strided memref"
+    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
+        return f"{kind} does not have static strides"
+    for dim, size, stride in zip(spec.operand_names(len(spec.operands) - 1), sizes, strides, strict=True):
+        if size != 1 and (stride != 0) != (dim in extra.dims):
+            return f"the strides of {kind} do not fit the dims [{', '.join(extra.dims)}]"
     return ""
 
 

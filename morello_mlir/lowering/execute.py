@@ -11,14 +11,15 @@ from mlir import ir
 from ..dialect import SpecOp
 from ..errors import SpecError
 from ..search.schedule import Node
-from ..spec import Spec
+from ..spec import Spec, dense_strides
 from ..targets import Target
 from .ahead import Aheads
 from .builder import Builder
+from .finish import Finish
 from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
-from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references
+from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k
 from .registers import emit_body
 from .splice import ROOT, splice
 from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View
@@ -55,7 +56,9 @@ def prepare(op: Any, node: Node, target: Target, stop_at: int | str | None = Non
         raise SpecError(f"attribute 'dims': {list(spec.dims)} has no elements, which no schedule implements")
     for i, value in enumerate(spec_op.operands[:OUT]):
         view_of(spec, i, value.type)
-    return Root(spec_op, spec, make_plan(spec, node, target, Stop.parse(stop_at)))
+    for i, _ in enumerate(spec.then.extras if spec.then else ()):
+        extra_view(spec, i, spec_op.extras[i].type)
+    return Root(spec_op, spec, make_plan(spec.plain, node, target, Stop.parse(stop_at)))
 
 
 def execute(roots: Sequence[Root], target: Target) -> None:
@@ -94,6 +97,9 @@ def _root_text(walk: Walk, root: Root, number: int) -> str:
     results: list[str] = []
     memrefs = 2 if root.in_registers else 3
     operands = [_operand(b, root.spec, i, names[i], root.op.operands[i].type) for i in range(memrefs)]
+    for i, extra in enumerate(root.op.extras):
+        view = extra_view(root.spec, i, extra.type)
+        operands.append(Operand(view, b.value(f"memref.cast {names[3 + i]} : {extra.type} to {view.type}")))
     if root.in_registers:
         _, m, _, n = root.spec.dims
         tile = Bundle(*Bundle.shape(m, n, b.machine.lanes), names[2:])
@@ -107,15 +113,36 @@ def _root_text(walk: Walk, root: Root, number: int) -> str:
 
 
 def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> None:
-    """Emits the plan, with scratch for all its packs round it."""
+    """Emits the plan, with scratch for all its packs round it, and for sums where results cannot hold them."""
     arena = Arena(size=walk.scratch(root.plan))
     if arena.size:
         name = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {arena.type}")
         arena = replace(arena, name=name)
-    env = Env(tuple(operands), not root.spec.info.accumulates, arena, constants=root.op.constants)
+    then, sums = root.spec.then, ""
+    finish = None if then is None else Finish(then)
+    if then is not None and then.dtype != then.sums and splits_k(root.plan):
+        finish = Finish(then, apart=True)
+        view = _sums_view(root)
+        sums = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {_dense(view)}")
+        room = Operand(view, b.value(f"memref.cast {sums} : {_dense(view)} to {view.type}"))
+        operands = [*operands[:OUT], room, *operands[OUT + 1 :], operands[OUT]]
+    env = Env(tuple(operands), not root.spec.info.accumulates, arena, constants=root.op.constants, finish=finish)
     walk.root(b, root.plan, env)
     if arena.size:
         b.line(f"memref.dealloc {arena.name} : {arena.type}")
+    if sums:
+        b.line(f"memref.dealloc {sums} : {_dense(_sums_view(root))}")
+
+
+def _sums_view(root: Root) -> View:
+    """Room for the sums of the whole output."""
+    sizes = root.spec.operand_shape(OUT)
+    return View(root.dtype, sizes, dense_strides(sizes))
+
+
+def _dense(view: View) -> str:
+    """The memref type of a dense buffer."""
+    return f"memref<{'x'.join(map(str, view.sizes))}x{view.element}>"
 
 
 def _functions(walk: Walk) -> list[str]:
@@ -131,7 +158,7 @@ def _function(walk: Walk, job: Job) -> str:
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
     first: First = True if job.stores else "%first"
-    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, thread))
+    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, thread, finish=job.finish))
     return walk.outliner.function(job, b.text())
 
 
@@ -169,6 +196,17 @@ def view_of(spec: Spec, i: int, type_: Any) -> View:
         raise SpecError(f"operand {i}: {type_} does not have the sizes {list(view.shape)}")
     left = iter(own)
     return replace(view, strides=tuple(1 if size == 1 else next(left)[1] for size in view.shape))
+
+
+def extra_view(spec: Spec, i: int, type_: Any) -> View:
+    """How the operand x`i + 1` of `then` lies in memory: with the sizes of the output, at stride 0 along the dims that
+    it lacks. Raises SpecError where its memref is another."""
+    assert spec.then is not None
+    extra, sizes = spec.then.extras[i], spec.operand_shape(OUT)
+    if not isinstance(type_, ir.MemRefType) or tuple(type_.shape) != sizes:
+        raise SpecError(f"operand x{i + 1} of then: expected a memref of the sizes {list(sizes)}, not {type_}")
+    strides, _ = type_.get_strides_and_offset()
+    return View(extra.dtype, sizes, tuple(strides))
 
 
 def _module_of(op: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..actions import PAIR_KERNELS, DotFma
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
+from .finish import Finish, on_last
 from .plan import Sizes
 from .views import Flat, Operand
 
@@ -307,10 +309,10 @@ def _without_offset(b: Builder, tile: Bundle, values: Sequence[str]) -> list[str
 # ---------------------------------------------------------------- dot_fma
 
 
-def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) -> None:
+def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, finish: Finish | None = None) -> None:
     """An m x n tile of dot products: vectors along k, several accumulators each, summed at the end."""
     _, m, depth, n = sizes
-    lhs, rhs, out = operands
+    lhs, rhs, out = operands[:3]
     lanes = b.machine.lanes
     chains = int(DotFma.accumulators(m, n, b.machine.registers, b.machine.in_flight))
     a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
@@ -326,10 +328,15 @@ def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First)
         sums = list(carried.results)
     for chain, k in enumerate(range(whole, depth, lanes)):
         dots.step(sums, chain * m * n, k, min(lanes, depth - k))
-    for r in range(m):
-        for j in range(n):
-            total = _sum(b, [sums[chain * m * n + r * n + j] for chain in range(chains)])
-            _add_to(b, total, c, r * out.view.stride(1) + j * out.view.stride(2), first)
+    places = [(0, r, j) for r in range(m) for j in range(n)]
+    offsets = [r * out.view.stride(1) + j * out.view.stride(2) for _, r, j in places]
+    totals = [_added(b, _sum(b, sums[i :: m * n]), c, at, first) for i, at in enumerate(offsets)]
+
+    def store() -> None:
+        for at, total in zip(offsets, totals, strict=True):
+            b.write(total, c, at)
+
+    on_last(b, finish, lambda f: f.elements(b, operands, places, totals), store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,17 +376,15 @@ def _sum(b: Builder, vectors: list[str]) -> str:
     return b.value(f"vector.reduction <add>, {vectors[0]}{how} : {t.vector()} into {t.dtype}")
 
 
-def _add_to(b: Builder, total: str, c: Flat, at: int, first: First) -> None:
-    """Stores `total`, or adds it to what is there."""
+def _added(b: Builder, total: str, c: Flat, at: int, first: First) -> str:
+    """`total`, or that and what is there."""
     if first is True:
-        b.write(total, c, at)
-        return
+        return total
     if first is False:
-        b.write(_plus(b, b.read(c, at), total), c, at)
-        return
+        return _plus(b, b.read(c, at), total)
     with b.branch(first, b.machine.dtype, [total]) as computed:
         computed.results = [_plus(b, b.read(c, at), total)]
-    b.write(computed.results[0], c, at)
+    return computed.results[0]
 
 
 def _plus(b: Builder, x: str, y: str) -> str:
@@ -397,9 +402,9 @@ def _multiply_add(b: Builder, x: str, y: str, acc: str) -> str:
 # ---------------------------------------------------------------- scalar
 
 
-def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) -> None:
+def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, finish: Finish | None = None) -> None:
     """Scalar multiply-adds in loops over b, m, n and k: anything, with any strides."""
-    lhs, rhs, out = operands
+    lhs, rhs, out = operands[:3]
     a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
     with b.loop(0, sizes[0], 1) as batch, b.loop(0, sizes[1], 1) as i, b.loop(0, sizes[3], 1) as j:
         at = _offset(b, out, batch, i, j)
@@ -409,7 +414,9 @@ def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First) 
             x = b.read(a, b.add(row, _along(b, k, lhs, 2)))
             y = b.read(w, b.add(column, _along(b, k, rhs, 1)))
             carried.results = [_multiply_add(b, x, y, carried.args[0])]
-        b.write(carried.results[0], c, at)
+        (total,) = carried.results
+        results = partial(Finish.elements, b=b, operands=operands, places=[(batch, i, j)], sums=[total])
+        on_last(b, finish, results, partial(b.write, total, c, at))
 
 
 def _along(b: Builder, k: Index, operand: Operand, dim: int) -> Index:

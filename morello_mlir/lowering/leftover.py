@@ -7,36 +7,63 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from ..dialect import op_name
 from ..search.schedule import Node, ToAccum, to_text
 from ..spec import Spec
 from .builder import Builder
+from .finish import Finish, on_last
 from .kernels import First
 from .plan import Leftover
-from .views import Operand
+from .views import OUT, Operand
 
 
 def emit_spec(
-    b: Builder, plan: Leftover, operands: Sequence[Operand], first: First, constants: Mapping[str, str]
+    b: Builder,
+    plan: Leftover,
+    operands: Sequence[Operand],
+    first: First,
+    constants: Mapping[str, str],
+    finish: Finish | None = None,
 ) -> None:
-    """A Spec on memrefs. Where only run time knows whether this is the first step, both forms stand in an `scf.if`."""
+    """A Spec on memrefs. Where only run time knows whether this is the first step, or the last, all forms stand in
+    `scf.if`s."""
     left = {name for (name, _), t in zip(plan.spec.info.operands, plan.spec.operands, strict=True) if t.const}
     constants = {name: text for name, text in constants.items() if name in left}
     memrefs = [o.as_memref(b) for o in operands]
-    types = ", ".join(o.view.type for o in memrefs)
-    names = ", ".join(o.name for o in memrefs)
 
-    def op(store: bool) -> str:
+    def op(store: bool, finish: Finish | None) -> None:
         spec, schedule = _overwriting(plan) if store else (plan.spec, plan.schedule)
-        return f'"morello.spec"({names}) {attributes(spec, schedule, constants)} : ({types}) -> ()'
+        own: Sequence[Operand] = memrefs[: OUT + 1]
+        if finish is not None:
+            if finish.apart and not store:
+                # What was summed up before becomes an operand: results go elsewhere.
+                spec, schedule = _overwriting(plan)
+            spec = _with_then(spec, finish, store)
+            out = finish.result(memrefs)
+            before = [memrefs[OUT]] if finish.apart and not store else []
+            own = [*memrefs[:OUT], out, *finish.extras(memrefs), *before]
+        names, types = ", ".join(o.name for o in own), ", ".join(o.view.type for o in own)
+        b.line(f'"{op_name(len(own))}"({names}) {attributes(spec, schedule, constants)} : ({types}) -> ()')
 
-    if isinstance(first, str):
-        b.line(f"scf.if {first} {{")
-        b.line(op(True))
-        b.line("} else {")
-        b.line(op(False))
-        b.line("}")
-    else:
-        b.line(op(first))
+    def either(finish: Finish | None) -> None:
+        if isinstance(first, str):
+            b.line(f"scf.if {first} {{")
+            op(True, finish)
+            b.line("} else {")
+            op(False, finish)
+            b.line("}")
+        else:
+            op(first, finish)
+
+    on_last(b, finish, either, lambda: either(None))
+
+
+def _with_then(spec: Spec, finish: Finish, store: bool) -> Spec:
+    then = finish.then.after() if finish.apart and not store else finish.then
+    out = spec.operands[-1]
+    if out.dtype != then.dtype:
+        out = replace(out, dtype=then.dtype, row_stride=None)
+    return replace(spec, operands=(*spec.operands[:-1], out), then=then).canonical()
 
 
 def _overwriting(plan: Leftover) -> tuple[Spec, Node]:
@@ -74,6 +101,9 @@ def attributes(spec: Spec, schedule: Node, constants: Mapping[str, str] = Mappin
         parts.append("limits = {" + ", ".join(f"{m} = {v} : i64" for m, v in spec.limits) + "}")
     if constants:
         parts.append("constants = {" + ", ".join(f"{n} = {json.dumps(c)}" for n, c in sorted(constants.items())) + "}")
+    if spec.then is not None:
+        inputs = [spec.then.sums, *map(str, spec.then.extras)]
+        parts += [f"then = {json.dumps(str(spec.then.body))}", f"then_inputs = {_strings(inputs)}"]
     parts.append(f"schedule = {_strings(to_text(schedule).splitlines())}")
     return "{" + ", ".join(parts) + "}"
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from .builder import Builder
+from .finish import Finish
 from .kernels import First, is_straight, unroll
 from .machine import Machine
 from .plan import ALIGNMENT, Ahead, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
-from .views import LHS, RHS, Arena, Operand, View
+from .views import LHS, OUT, RHS, Arena, Operand, View
 
 INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
 #: On an `scf.parallel` whose trips are threads' shares of the work, for the pass `morello-parallel-to-pool`.
@@ -25,7 +26,8 @@ _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 @dataclass(frozen=True, slots=True)
 class Job:
     """A function that is to be emitted. counted: its k loop takes as many steps as an argument says. stores: the first
-    reduction step stores, at every call; else an argument says so."""
+    reduction step stores, at every call; else an argument says so. finish: what is done to the sums at the last step;
+    an argument says whether this is one, where it is not so at every call."""
 
     name: str
     plan: Plan
@@ -33,6 +35,7 @@ class Job:
     scratch: int
     counted: bool
     stores: bool
+    finish: Finish | None = None
 
     @property
     def threaded(self) -> bool:
@@ -64,17 +67,27 @@ class Outliner:
         return not isinstance(plan, (Leftover, Ahead)) and self._references.get(plan, 0) > 1
 
     def call(
-        self, b: Builder, plan: Plan, operands: Sequence[Operand], first: First, arena: Arena, scratch: int
+        self,
+        b: Builder,
+        plan: Plan,
+        operands: Sequence[Operand],
+        first: First,
+        arena: Arena,
+        scratch: int,
+        finish: Finish | None = None,
     ) -> None:
         """Calls the function of `plan`, which is emitted later if it does not exist yet; once for every thread, where
         it is what a thread runs."""
+        if finish is None:
+            operands = operands[: OUT + 1]
         views = [o.view for o in operands]
         looped = self._looped_steps(plan)
         if looped:
             plan = self._shortened(plan, looped)
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
-        job = self._job(plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True)
+        known = finish and finish.on(finish.last if finish.last is True else "%last")
+        job = self._job(Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known))
         args: list[str] = []
         types: list[str] = []
         for o in operands:
@@ -92,6 +105,9 @@ class Outliner:
             types.append("index")
         if not job.stores:
             args.append(first if isinstance(first, str) else b.constant("false", "i1"))
+            types.append("i1")
+        if finish is not None and isinstance(finish.last, str):
+            args.append(finish.last)
             types.append("i1")
         if job.threaded:
             args.append(b.name())
@@ -125,6 +141,8 @@ class Outliner:
             parameters.append("%looped: index")
         if not job.stores:
             parameters.append("%first: i1")
+        if job.finish is not None and job.finish.last is not True:
+            parameters.append("%last: i1")
         if job.threaded:
             parameters.append("%thread: index")
         return f"func.func private @{job.name}({', '.join(parameters)}) {INTERNAL} {{\n{body}\nreturn\n}}"
@@ -153,13 +171,15 @@ class Outliner:
         sizes = (b, m, k - looped + self._step(plan), n)
         return Registers(sizes, Leaf(sizes, plan.body.kernel))
 
-    def _job(self, plan: Plan, views: tuple[View, ...], scratch: int, counted: bool, stores: bool) -> Job:
-        key = f"{self._digest(plan)} {views} {counted} {stores} {self.machine}"
+    def _job(self, job: Job) -> Job:
+        """The job with its name."""
+        key = f"{self._digest(job.plan)} {job.views} {job.counted} {job.stores} {self.machine}"
+        if job.finish is not None:
+            key += f" {job.finish}"
         digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
-        batch, m, k, n = plan.sizes
-        sizes = [*([batch] if batch != 1 else []), m, *([] if counted else [k]), n]
-        name = f"morello_{_kind(plan)}_{'x'.join(map(str, sizes))}_{digest}"
-        return Job(name, plan, views, scratch, counted, stores)
+        batch, m, k, n = job.plan.sizes
+        sizes = [*([batch] if batch != 1 else []), m, *([] if job.counted else [k]), n]
+        return replace(job, name=f"morello_{_kind(job.plan)}_{'x'.join(map(str, sizes))}_{digest}")
 
     def _digest(self, plan: Plan) -> str:
         """A digest of the tree under `plan`, each node visited once."""

@@ -301,6 +301,13 @@ def pack_bytes(pack: Pack) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+def splits_k(plan: Plan) -> bool:
+    """Whether sums are put down between steps along k."""
+    if isinstance(plan, Registers):
+        return False
+    return (isinstance(plan, Loop) and plan.dim == "k") or any(splits_k(c) for c in children(plan))
+
+
 def references(plans: Iterable[Plan]) -> dict[Plan, int]:
     """How many places refer to each node, over all `plans`."""
     refs: dict[Plan, int] = {}

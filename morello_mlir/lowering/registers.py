@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..spec import dtype_bytes
 from .builder import Builder, Index
+from .finish import Finish, on_last
 from .kernels import REGISTER_KERNELS, Bundle, First
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
@@ -18,13 +19,19 @@ _WORTH = 16
 
 
 def emit_registers(
-    b: Builder, plan: Registers, operands: Sequence[Operand], first: First, looped: Index | None = None
+    b: Builder,
+    plan: Registers,
+    operands: Sequence[Operand],
+    first: First,
+    looped: Index | None = None,
+    finish: Finish | None = None,
 ) -> None:
     """`out` to registers, the body, and back.
 
     The body starts from zero and what was in memory is added at the end: the loads are then folded into the additions,
     and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
-    skipped: memory may hold anything, NaN included. looped: see `broadcast_fma`.
+    skipped: memory may hold anything, NaN included. looped: see `broadcast_fma`. finish: what is done to the sums
+    before they are stored, where this is the last step.
     """
     _, m, depth, n = plan.sizes
     out = operands[OUT]
@@ -43,7 +50,13 @@ def emit_registers(
         values = computed.results
     elif not first:
         values = _added(b, c, out, tile)
-    for at, width, value in zip(*_places(b, out, tile), values, strict=True):
+    sums = tile.with_values(values)
+    on_last(b, finish, lambda f: f.tile(b, operands, sums), lambda: _stored(b, c, out, sums))
+
+
+def _stored(b: Builder, c: Flat, out: Operand, tile: Bundle) -> None:
+    """Stores the tile."""
+    for at, width, value in zip(*_places(b, out, tile), tile.values, strict=True):
         b.vwrite(value, c, at, width, stride=out.view.stride(2))
 
 

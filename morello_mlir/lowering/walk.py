@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .ahead import Aheads
-from .builder import Builder
+from .builder import Builder, Index
+from .finish import Finish
 from .kernels import MEMORY_KERNELS, First
 from .leftover import emit_spec
 from .outline import Outliner
@@ -26,7 +27,7 @@ from .plan import (
     scratch_bytes,
 )
 from .registers import emit_registers
-from .views import NO_ARENA, OPERAND_DIMS, Arena, Flat, Operand
+from .views import NO_ARENA, OPERAND_DIMS, OUT, Arena, Flat, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Env:
     """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, how many k
     steps a kernel's loop takes where that is an argument (see `broadcast_fma`), and which of the threads this is that
     share the next Parallel (None: there is but one, so far). constants: what the constant operands hold, by name of the
-    operand (see `SpecOp.constants`)."""
+    operand (see `SpecOp.constants`). finish: what is done to the sums at the last step; its operands follow the
+    others."""
 
     operands: tuple[Operand, ...]
     first: First
@@ -42,6 +44,7 @@ class Env:
     looped: str | None = None
     thread: str | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
+    finish: Finish | None = None
 
     def with_operand(self, i: int, operand: Operand) -> Env:
         operands = list(self.operands)
@@ -50,10 +53,10 @@ class Env:
 
     def tile(self, b: Builder, dim: str, at: int | str, size: int) -> Env:
         """The operands' parts from `at` along `dim`."""
-        parts = [
-            o.tile(b, dims.index(dim), at, size) if dim in dims else o
-            for o, dims in zip(self.operands, OPERAND_DIMS, strict=True)
-        ]
+        parts = []
+        for i, o in enumerate(self.operands):
+            dims = OPERAND_DIMS[min(i, OUT)]
+            parts.append(o.tile(b, dims.index(dim), at, size) if dim in dims else o)
         return replace(self, operands=tuple(parts))
 
 
@@ -85,7 +88,7 @@ class Walk:
         """`plan`, as a call where it is outlined, else in place."""
         forks = isinstance(plan, Parallel)
         if (forks and env.thread is None) or (not forks and self.outliner.outlines(plan)):
-            self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan))
+            self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan), env.finish)
         else:
             self.body(b, plan, env)
 
@@ -100,18 +103,20 @@ class Walk:
         elif isinstance(plan, Pack):
             self._pack(b, plan, env)
         elif isinstance(plan, Registers):
-            emit_registers(b, plan, env.operands, env.first, env.looped)
+            emit_registers(b, plan, env.operands, env.first, env.looped, env.finish)
         elif isinstance(plan, Leftover):
-            emit_spec(b, plan, env.operands, env.first, env.constants)
+            emit_spec(b, plan, env.operands, env.first, env.constants, env.finish)
         else:
             assert isinstance(plan, Leaf), "panels are packed ahead at the top only"
-            MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first)
+            MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first, env.finish)
 
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
         reduces = plan.dim == "k"
         with b.loop(0, plan.full, plan.size) as iv:
             inside = env.tile(b, plan.dim, iv, plan.size)
+            if reduces:
+                inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish))
             if reduces and isinstance(iv, str):
                 inside = replace(inside, first=self._first_trip(b, iv, env.first))
             self.emit(b, plan.body, inside)
@@ -166,6 +171,16 @@ class Walk:
             return False
         is_first = b.value(f"arith.cmpi eq, {iv}, {b.index(0)} : index")
         return is_first if first is True else b.value(f"arith.andi {is_first}, {first} : i1")
+
+    @staticmethod
+    def _last_trip(b: Builder, iv: Index, plan: Loop, finish: Finish | None) -> Finish | None:
+        """Only the last trip of a reduction loop without a remainder can be the last step."""
+        if finish is None or plan.rest is not None:
+            return None
+        if not isinstance(iv, str):
+            return finish
+        is_last = b.value(f"arith.cmpi eq, {iv}, {b.index(plan.full - plan.size)} : index")
+        return finish.on(is_last if finish.last is True else b.value(f"arith.andi {is_last}, {finish.last} : i1"))
 
     def _pack(self, b: Builder, plan: Pack, env: Env) -> None:
         """The panels lie in the arena above all that the body needs: the place does not depend on the caller."""

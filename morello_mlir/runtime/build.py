@@ -106,11 +106,11 @@ def build(module: Any, request: Request, constants: Constants) -> Build:
 
 def _has_schedules(module: Any) -> bool:
     """Whether somebody wrote schedules, or Specs, into the module."""
-    from morello_mlir.dialect import OP_NAME
+    from morello_mlir.dialect import is_spec
     from morello_mlir.lifting.emit import SCHEDULE
     from morello_mlir.passes.symbols import all_ops
 
-    return any(op.name == OP_NAME or SCHEDULE in op.attributes for op in all_ops(module))
+    return any(is_spec(op.name) or SCHEDULE in op.attributes for op in all_ops(module))
 
 
 class _OptimizerError(Exception):

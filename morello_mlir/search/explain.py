@@ -11,6 +11,7 @@ from ..spec import MEMORIES, Spec, dtype_bytes
 from ..targets import COST_UNITS, Target
 from .schedule import INDENT, LOOPS, Node, PackAhead, ToAccum, children
 from .solve import Search
+from .then import then_cost
 
 Traffic = dict[tuple[str, str], int]
 
@@ -37,8 +38,13 @@ class Step:
 
 
 def steps(spec: Spec, node: Node, target: Target) -> Step:
-    """The tree of a legal schedule without holes, priced. Raises ScheduleError where it is not legal."""
-    return _steps(spec, node, target, Search(target), 1, 1)
+    """The tree of a legal schedule without holes, priced; what is done to the sums counts at its top. Raises
+    ScheduleError where it is not legal."""
+    root = _steps(spec.plain, node, target, Search(target), 1, 1)
+    more = then_cost(spec, target)
+    root.own += more
+    root.total += more
+    return root
 
 
 def _steps(spec: Spec, node: Node, target: Target, search: Search, runs: int, met: int) -> Step:
@@ -80,6 +86,7 @@ class Packed:
 def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
     """What the schedule `node` of `spec` packs ahead."""
     found = []
+    spec = spec.plain
     # Nothing but to_accum stands above.
     while isinstance(node, (ToAccum, PackAhead)):
         if isinstance(node, PackAhead):
@@ -94,7 +101,7 @@ def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
 
 def peak_share(spec: Spec, cycles: float, target: Target) -> float:
     """Predicted share of the multiply-add peak of the vector units of all threads."""
-    threads = key_of(spec, target).threads
+    threads = key_of(spec.plain, target).threads
     per_cycle = threads * target.costs.fma_per_cycle * target.lanes(spec.sums) * 2
     return spec.flops / per_cycle / cycles if cycles else 0.0
 
@@ -110,6 +117,7 @@ def explain(spec: Spec, node: Node, target: Target, *, least: float = 0.5) -> st
         f"{spec}",
         f"target {target.name}: {cycles:,.0f} cycles predicted, {peak_share(spec, cycles, target):.1%} of the FMA peak",
         "traffic: " + ", ".join(f"{a} to {b} {_bytes(n)}" for (a, b), n in traffic(root).items()),
+        *([f"then, at the last step along k: {then_cost(spec, target) / COST_UNITS:,.0f} cycles"] if spec.then else []),
         *(f"packed ahead: {p.operand}, {_bytes(p.bytes)}" for p in packed_ahead(spec, node)),
         "",
         *_table([*_rows(root, root.total, least, 0)]),

@@ -6,7 +6,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .schedule import Hole, Node, children
 from .tables import AXES, Tables
+from .then import then_cost
 
 if TYPE_CHECKING:
     from ..memo.memo import Memo
@@ -79,6 +80,8 @@ class Search:
         """
         start = time.perf_counter()
         goal = spec.canonical()
+        if goal.then is not None:
+            return self._with_then(goal, self.solve(goal.plain))
         with self._lock:
             known = goal in self._solved
             if not known:
@@ -92,14 +95,18 @@ class Search:
             source = "memo"
         return Solution(goal, node, cost, source, time.perf_counter() - start)
 
+    def _with_then(self, spec: Spec, plain: Solution) -> Solution:
+        """A schedule of `spec` without `then` as one of `spec`: what is done to the sums costs the same in all."""
+        return replace(plain, spec=spec, cost=plain.cost + then_cost(spec, self.target))
+
     def _remembered(self, spec: Spec) -> tuple[Node, int, str] | None:
         """The optimum of `spec` as the memo has it."""
         return self.memo.find(*self.point(spec)) if self.memo else None
 
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
-        key, dims, left = self.point(spec.canonical())
-        return self.value(self.tables_of(dims, limits_of(spec, self.target)), key, dims, left)
+        key, dims, left = self.point(spec.canonical().plain)
+        return self.value(self.tables_of(dims, left), key, dims, left) + then_cost(spec, self.target)
 
     def _check_goal(self, spec: Spec) -> None:
         if 0 in spec.dims:
@@ -177,6 +184,8 @@ class Search:
         """
         start = time.perf_counter()
         spec = spec.canonical()
+        if spec.then is not None:
+            return self._with_then(spec, self.complete(spec.plain, node))
         if isinstance(node, Hole):
             return self.solve(spec)
         check_tree(spec, node, self.target)
@@ -210,7 +219,7 @@ class Search:
                 memo[s, n] = int(action.total(key, dims, self.target, below))
             return memo[s, n]
 
-        return visit(spec.canonical(), node)
+        return visit(spec.canonical().plain, node) + then_cost(spec, self.target)
 
 
 def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:

@@ -14,6 +14,7 @@ from .spec import (
     split_top,
     stride_class,
 )
+from .then import Extra, Then
 
 __all__ = [
     "DTYPE_BYTES",
@@ -21,10 +22,12 @@ __all__ = [
     "LIMITED",
     "MAX_THREADS",
     "MEMORIES",
+    "Extra",
     "Function",
     "Layout",
     "Spec",
     "TensorSpec",
+    "Then",
     "accumulator",
     "dense_strides",
     "dtype_bytes",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from ..errors import SpecError
 from .dtype import accumulator, dtype_bytes
 from .layout import NUMBER, Layout
+from .then import Then
 
 #: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
 MEMORIES = ("GL", "L2", "L1", "VRF")
@@ -147,8 +148,8 @@ class Spec:
     """A goal. dims follow the function's order ([b, m, k, n]); limits are (memory, amount) pairs, or empty for the
     whole machine. far: the goal is part of one whose operands do not fit the last-level cache, so that GL is DRAM.
     serial: one thread works on it; else `threads` do (0: as many as this process may use). forked: these threads are
-    under way already, each for its own part: only a parallel loop may follow. `canonical` makes equal goals equal
-    objects.
+    under way already, each for its own part: only a parallel loop may follow. then: what becomes of the sums before
+    they are written (None: nothing). `canonical` makes equal goals equal objects.
 
     Raises SpecError for an unknown function, a wrong number of dims or operands, negative sizes or bad limits.
     """
@@ -161,6 +162,7 @@ class Spec:
     far: bool = False
     threads: int = 0
     forked: bool = False
+    then: Then | None = None
 
     def __post_init__(self) -> None:
         f = FUNCTIONS.get(self.function)
@@ -188,6 +190,20 @@ class Spec:
         for memory, amount in self.limits:
             if memory not in LIMITED or amount < 0:
                 raise SpecError(f"bad limit {memory}={amount} (limits: {', '.join(LIMITED)}, not negative)")
+        if self.then is not None:
+            self._check_then(self.then)
+
+    def _check_then(self, then: Then) -> None:
+        *inputs, out = self.operands
+        if accumulator([t.dtype for t in inputs], then.sums) != then.sums:
+            names = " and ".join(dict.fromkeys(t.dtype for t in inputs))
+            raise SpecError(f"{self.function}: products of {names} are not added up in {then.sums}")
+        if then.dtype != out.dtype:
+            raise SpecError(f"{self.function}: the output is {out.dtype}, and then gives {then.dtype}")
+        if self.info.accumulates and out.dtype != then.sums:
+            raise SpecError(f"{self.function}: an output of {out.dtype} holds no sums of {then.sums} to add to")
+        if out.memory == "VRF":
+            raise SpecError(f"{self.function}: then is for an output in memory")
 
     @property
     def info(self) -> Function:
@@ -222,6 +238,8 @@ class Spec:
     @property
     def sums(self) -> str:
         """The dtype in which the contraction is added up; the output's, where no such sums are known."""
+        if self.then is not None:
+            return self.then.sums
         *inputs, out = (t.dtype for t in self.operands)
         return accumulator(inputs, out) or out
 
@@ -245,7 +263,18 @@ class Spec:
         limits = tuple(sorted(self.limits, key=lambda p: order[p[0]]))
         alone = self.serial or (self.threads == 1 and not self.forked)
         threads = 0 if alone else self.threads
-        return replace(self, operands=tuple(ops), limits=limits, serial=alone, threads=threads)
+        then = self.then and self.then.canonical(dict(zip(self.info.dims, self.dims, strict=True)))
+        return replace(self, operands=tuple(ops), limits=limits, serial=alone, threads=threads, then=then)
+
+    @property
+    def plain(self) -> Spec:
+        """The same goal without `then`: its output has the type of the sums."""
+        if self.then is None:
+            return self
+        out = self.operands[-1]
+        if out.dtype != self.then.sums:
+            out = replace(out, dtype=self.then.sums, row_stride=None)
+        return replace(self, operands=(*self.operands[:-1], out), then=None)
 
     def with_limits(self, limits: Mapping[str, int]) -> Spec:
         return replace(self, limits=tuple(limits.items())).canonical()
@@ -259,6 +288,8 @@ class Spec:
             parts.append("far")
         if self.limits:
             parts.append("[" + ", ".join(f"{m}={v}" for m, v in self.limits) + "]")
+        if self.then is not None:
+            parts.append(str(self.then))
         return f"{self.function}({', '.join(parts)})"
 
     @staticmethod
@@ -274,11 +305,12 @@ class Spec:
         pieces = split_top(m[2])
         need = 1 + len(f.operands) + 1
         far = "far" in pieces[need:]
-        pieces = pieces[:need] + [p for p in pieces[need:] if p != "far"]
-        if len(pieces) not in (need, need + 1):
+        thens = [p for p in pieces[need:] if p.startswith("then")]
+        pieces = pieces[:need] + [p for p in pieces[need:] if p != "far" and p not in thens]
+        if len(pieces) not in (need, need + 1) or len(thens) > 1:
             raise SpecError(
-                f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, and limits; "
-                f"got {len(pieces)} parts"
+                f"{f.name} takes [sizes], {len(f.operands)} operands, serial or parallel, limits and then; "
+                f"got {len(pieces) + len(thens)} parts"
             )
         if not re.fullmatch(rf"\[\s*(?:{NUMBER}\s*,\s*)*{NUMBER}\s*\]", pieces[0]):
             raise SpecError(f"{f.name}: cannot read the sizes '{pieces[0]}'")
@@ -299,7 +331,8 @@ class Spec:
                 name, _, value = item.partition("=")
                 limits.append((name.strip(), int(value)))
         serial, threads, forked = bool(threading[1]), int(threading[2] or 0), bool(threading[3])
-        return Spec(f.name, dims, operands, serial, tuple(limits), far, threads, forked)
+        then = Then.parse(thens[0]) if thens else None
+        return Spec(f.name, dims, operands, serial, tuple(limits), far, threads, forked, then)
 
 
 def matmul_spec(

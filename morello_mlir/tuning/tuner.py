@@ -19,6 +19,7 @@ from ..memo.version import space_of
 from ..memo.winners import Winner, Winners
 from ..search.schedule import Node, to_text
 from ..search.solve import Search, Solution
+from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import Target, refusal, this_host
 from .kbest import KBest
@@ -105,6 +106,9 @@ class Tuner:
         """The schedule to take for `spec`. Raises what `Search.solve` raises."""
         start = time.perf_counter()
         spec = spec.canonical()
+        if spec.then is not None:
+            # What is done to the sums costs the same in all schedules, and takes the same time.
+            return _with_then(self.solve(spec.plain), spec, then_cost(spec, self.target))
         found = self._remembered(spec) if self.measure else None
         if found is None:
             candidates = tuple(cheapest(self.search, spec, self.count))
@@ -149,6 +153,15 @@ class Tuner:
         )
         self.winners.put(winner)
         return Tuned(replace(chosen, source="measured"), candidates, measured, winner)
+
+
+def _with_then(tuned: Tuned, spec: Spec, cost: int) -> Tuned:
+    """What was chosen for `spec` without `then`, as schedules of `spec`, which cost so much more."""
+
+    def own(plain: Solution) -> Solution:
+        return replace(plain, spec=spec, cost=plain.cost + cost)
+
+    return replace(tuned, solution=own(tuned.solution), candidates=tuple(map(own, tuned.candidates)))
 
 
 _winners: WeakKeyDictionary[Search, Winners] = WeakKeyDictionary()
