@@ -1,4 +1,5 @@
-// The `morello` dialect. One op: a goal that is still to be implemented; by another name, where it has more operands.
+// The `morello` dialect: goals that are still to be implemented. `spec` is a contraction; by another name, where it has
+// more operands. `nest2` and so on are anything made of elementwise ops and reductions over one iteration space.
 irdl.dialect @morello {
   // Operands: one memref for each tensor of the function that lives in a memory, several 1-D vectors for one that lives
   // in registers. Results: the new value of a register-resident output.
@@ -20,6 +21,6 @@ irdl.dialect @morello {
     irdl.results(out: variadic %any_result)
     irdl.attributes { "function" = %any_function, "dims" = %any_dims, "operands" = %any_operands }
   }
-  // Ops of four and more operands, whose types may all differ, are made up when the dialect is loaded.
+  // Ops of four and more operands, whose types may all differ, and nests, are made up when the dialect is loaded.
   // MORE
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from morello_mlir.spec import Spec, Then
 
 OP_NAME = "morello.spec"
+#: Nests (see `nest_op`) have the number of their operands in their names: `morello.nest2`.
+NEST = "morello.nest"
 #: Operands beyond three are of types of their own: such an op is called `morello.spec4`, `morello.spec5`, ...
 MOST_OPERANDS = 64
 
@@ -58,21 +60,24 @@ def load(context: Any) -> None:
     from mlir.dialects import irdl
 
     definition = resources.files(__package__).joinpath("morello.irdl.mlir").read_text(encoding="utf-8")
-    definition = definition.replace("// MORE", "\n".join(_with_operands(n) for n in range(4, MOST_OPERANDS + 1)))
+    more = [_with_operands(op_name(n), n, ()) for n in range(4, MOST_OPERANDS + 1)]
+    more += [_with_operands(f"{NEST}{n}", n, ("scan", "body")) for n in range(1, MOST_OPERANDS + 1)]
+    definition = definition.replace("// MORE", "\n".join(more))
     with context, ir.Location.unknown():
         irdl.load_dialects(ir.Module.parse(definition))
 
 
-def _with_operands(count: int) -> str:
-    """The definition of the op of so many operands."""
+def _with_operands(name: str, count: int, attributes: Sequence[str]) -> str:
+    """The definition of the op `name` of so many operands, with more attributes than all have."""
     operands = [f"operand{i}: %any{i}" for i in range(count)]
+    required = ["function", "dims", "operands", *attributes]
     lines = [
         *(f"%any{i} = irdl.any" for i in range(count)),
-        *(f"%{name} = irdl.any" for name in ("function", "dims", "operands")),
+        *(f"%{attribute} = irdl.any" for attribute in required),
         f"irdl.operands({', '.join(operands)})",
-        'irdl.attributes { "function" = %function, "dims" = %dims, "operands" = %operands }',
+        f"irdl.attributes {{ {', '.join(f'{a!r} = %{a}' for a in required)} }}".replace("'", '"'),
     ]
-    return f"irdl.operation @{op_name(count).partition('.')[2]} {{\n" + "\n".join(lines) + "\n}"
+    return f"irdl.operation @{name.partition('.')[2]} {{\n" + "\n".join(lines) + "\n}"
 
 
 class SpecOp:
@@ -81,10 +86,18 @@ class SpecOp:
     The accessors raise SpecError, naming the attribute, where an attribute is missing or malformed.
     """
 
+    #: What such ops are called, roughly.
+    shown: ClassVar[str] = OP_NAME
+
+    @staticmethod
+    def is_named(name: str) -> bool:
+        """Whether ops of that name are of this kind."""
+        return is_spec(name)
+
     def __init__(self, op: Any):
         self.operation = op.operation
-        if not is_spec(self.operation.name):
-            raise SpecError(f"expected a '{OP_NAME}' op, not '{self.operation.name}'")
+        if not self.is_named(self.operation.name):
+            raise SpecError(f"expected a '{self.shown}' op, not '{self.operation.name}'")
 
     # ---- the goal -------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import OP_NAME, SpecOp, spec_ops
+from .nest_op import NEST_OPTIONAL, NEST_REQUIRED, NestOp, goal_ops, nest_value_problems
+from .spec_op import SpecOp
 
 if TYPE_CHECKING:
     from morello_mlir.spec import Extra, Spec, TensorSpec
@@ -43,20 +44,37 @@ _ELEMENT_TYPES = {"u8": ("i8", "ui8")}
 
 
 def verify_specs(root: Any) -> bool:
-    """Verify every `morello.spec` at or below an op, reporting errors at the ops; False where there was one."""
+    """Verify every `morello.spec` and every nest at or below an op, reporting errors at the ops; False where there
+    was one."""
     # A list: every op is to be reported, not only the first bad one.
-    verdicts = [verify_spec_op(op.operation) for op in spec_ops(root)]
+    verdicts = [_reported(op) for op in goal_ops(root)]
     return all(verdicts)
 
 
 def verify_spec_op(op: Any) -> bool:
     """Verify one op, reporting each problem as an error at it; False where there was one."""
+    nest = NestOp.is_named(op.operation.name)
+    return _reported(NestOp(op) if nest else SpecOp(op))
+
+
+def _reported(view: SpecOp) -> bool:
     from morello_mlir import diagnostics
 
-    found = problems(op)
+    found = _nest_problems(view) if isinstance(view, NestOp) else problems(view.operation)
     for message in found:
-        diagnostics.emit(diagnostics.ERROR, f"'{OP_NAME}' op {message}", op.operation.location)
+        diagnostics.emit(diagnostics.ERROR, f"'{view.operation.name}' op {message}", view.operation.location)
     return not found
+
+
+def _nest_problems(view: NestOp) -> list[str]:
+    """What is wrong with a nest."""
+    known = (*NEST_REQUIRED, *NEST_OPTIONAL)
+    found = [f"unknown attribute '{a}'" for a in _attribute_names(view) if a not in known and "." not in a]
+    try:
+        spec = view.spec
+    except SpecError as error:
+        return [*found, str(error)]
+    return [*found, *_schedule_problems(view), *nest_value_problems(view, spec)]
 
 
 def problems(op: Any) -> list[str]:

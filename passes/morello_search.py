@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.dialect import SpecOp, spec_ops
+from morello_mlir.dialect import NestOp, SpecOp, goal_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
 from .base import Pass, option, remark, warn
@@ -14,7 +14,7 @@ from .base import Pass, option, remark, warn
 
 @dataclass(frozen=True)
 class MorelloSearch(Pass):
-    """Write the optimal schedule and its predicted cost onto every `morello.spec` without one.
+    """Write the optimal schedule and its predicted cost onto every `morello.spec` and nest without one.
 
     A schedule that is there already is kept, once it is known to be legal; its holes (`?`) are filled with the optimum
     of what they stand for. Before: `morello.spec` ops with or without schedules. After: every one has a schedule
@@ -23,7 +23,8 @@ class MorelloSearch(Pass):
 
     top-k: the N cheapest schedules with different code become the attribute `morello.alternatives`, the optimum first:
     dictionaries with `cost` and `schedule`. measure: these are timed on this machine instead (8 without top-k), and the
-    optimum is replaced by the fastest where that is clearly faster (docs/tuning.md). Both leave given schedules alone.
+    optimum is replaced by the fastest where that is clearly faster (docs/tuning.md). Both leave given schedules, and
+    nests, alone.
     """
 
     name: ClassVar[str] = "morello-search"
@@ -51,8 +52,28 @@ class MorelloSearch(Pass):
             tuner = Tuner(search_for(target, self.memo), count, measure=self.measure)
         except InputError as error:
             self.fail(op, str(error))
-        for spec_op in spec_ops(op):
-            self._schedule(spec_op, tuner)
+        for goal_op in goal_ops(op):
+            if isinstance(goal_op, NestOp):
+                self._schedule_nest(goal_op, target)
+            else:
+                self._schedule(goal_op, tuner)
+
+    def _schedule_nest(self, op: NestOp, target: Any) -> None:
+        from morello_mlir.nests.search import nest_search_for
+        from morello_mlir.search.schedule import parse, to_text
+
+        given = None if self.force else op.schedule_text
+        search = nest_search_for(target)
+        try:
+            solution = search.solve(op.spec) if given is None else search.complete(op.spec, parse(given))
+        except (SpecError, ScheduleError) as error:
+            self.fail(op.operation, str(error))
+        # The schedule names the dims of its goal.
+        op.set_spec(solution.spec)
+        op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
+        if self.timing:
+            _write_seconds(op, "morello.search_s", solution.seconds)
+        remark(op.operation, _summary(solution))
 
     def _schedule(self, op: SpecOp, tuner: Any) -> None:
         from morello_mlir.search.schedule import parse, to_text
@@ -73,10 +94,7 @@ class MorelloSearch(Pass):
             if tuned.winner is not None:
                 _write_seconds(op, "morello.measured_s", tuned.winner.seconds)
                 _write_seconds(op, "morello.model_s", tuned.winner.model_seconds)
-        remark(
-            op.operation,
-            f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({solution.source}, {solution.seconds:.3f} s)",
-        )
+        remark(op.operation, _summary(solution))
         self._report(op, tuned)
 
     def _report(self, op: SpecOp, tuned: Any) -> None:
@@ -91,6 +109,11 @@ class MorelloSearch(Pass):
             best = tuned.candidates[0].cost
             for number, other in enumerate(tuned.candidates[1:], 2):
                 remark(op.operation, f"schedule {number}: {other.cycles:,.0f} cycles, {other.cost / best - 1:+.2%}")
+
+
+def _summary(solution: Any) -> str:
+    found = f"{solution.source}, {solution.seconds:.3f} s"
+    return f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({found})"
 
 
 def _write_seconds(op: SpecOp, name: str, seconds: float) -> None:

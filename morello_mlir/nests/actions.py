@@ -20,9 +20,8 @@ def levels(target: Target) -> tuple[tuple[str, int], ...]:
 
 
 def goal(spec: NestSpec, target: Target) -> NestSpec:
-    """The goal as the search takes it: canonical, its operands where they are when it starts (what fits a cache is
-    there), and `far` where they exceed the last-level cache."""
-    spec = spec.canonical()
+    """`spec` with its operands where they are when it starts (what fits a cache is there), and `far` where they exceed
+    the last-level cache."""
     size = spec.bytes
     near = next((memory for memory, capacity in levels(target) if size <= capacity), None)
     if near is not None:
