@@ -7,8 +7,9 @@
     } : (memref<8x2048xf32>, memref<8x2048xf32>) -> ()
 
 The name says how many operands there are: the inputs, then the outputs, memrefs of static sizes and strides, of any
-rank. Where the elements of an operand are is up to the strides in `operands`, from the memref's first element on. `scan`
-lists the dims that are reduced. `serial`, `threads`, `far`, `schedule`, `cost` and `source` are as in `morello.spec`.
+rank. Where the elements of an operand are is up to the strides in `operands`, from the memref's first element on.
+`scan` lists the dims that are reduced. `serial`, `threads`, `far`, `schedule`, `cost` and `source` are as in
+`morello.spec`.
 """
 
 from __future__ import annotations
