@@ -1,0 +1,138 @@
+"""What torch's composite ops mean, in ops whose linalg is plain.
+
+torch's own decompositions (and torch-mlir's) give the same numbers by detours: a softmax that knows where its maximum
+was, variances in double precision, attention that scales both of its operands. These here are what a person would
+write, so that what follows sees matrix products, reductions and elementwise ops, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_aten = torch.ops.aten
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[Any, Callable[..., Any]]:
+    """What `ExportedProgram.run_decompositions` is given: torch-mlir's table with ours over it."""
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+    found = dict(get_decomposition_table())
+    # Folded into the convolution before it, where there is one (see `fold`).
+    for kept in (_aten._native_batch_norm_legit_no_training.default,):
+        found.pop(kept, None)
+    return found | {
+        _aten._softmax.default: _softmax,
+        _aten._log_softmax.default: _log_softmax,
+        _aten._safe_softmax.default: _safe_softmax,
+        _aten.native_layer_norm.default: _native_layer_norm,
+        _aten.gelu.default: _gelu,
+        _aten.scaled_dot_product_attention.default: _attention,
+        _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
+    }
+
+
+def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    wide = _wide(x)
+    e = torch.exp(wide - _largest(wide, dim))
+    return (e / torch.sum(e, dim, keepdim=True)).to(torch.float32 if half_to_float else x.dtype)
+
+
+def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    wide = _wide(x)
+    shifted = wide - _largest(wide, dim)
+    y = shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))
+    return y.to(torch.float32 if half_to_float else x.dtype)
+
+
+def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Zeros where everything is masked."""
+    y = torch.softmax(x, dim, dtype)
+    return torch.where(_largest(x, dim) == -math.inf, 0.0, y)
+
+
+def _native_layer_norm(
+    x: Tensor, shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    count = math.prod(shape)
+    wide = _wide(x)
+    mean = torch.sum(wide, dims, keepdim=True) * (1 / count)
+    centred = wide - mean
+    rstd = torch.rsqrt(torch.sum(centred * centred, dims, keepdim=True) * (1 / count) + eps)
+    y = centred * rstd
+    if weight is not None:
+        y = y * weight
+    if bias is not None:
+        y = y + bias
+    return y.to(x.dtype), mean, rstd
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    wide = _wide(x)
+    if approximate == "tanh":
+        inner = (wide + 0.044715 * (wide * wide * wide)) * math.sqrt(2 / math.pi)
+        y = 0.5 * wide * (torch.tanh(inner) + 1)
+    else:
+        y = 0.5 * wide * (torch.erf(wide * math.sqrt(0.5)) + 1)
+    return y.to(x.dtype)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    if dropout_p:
+        return NotImplemented
+    if enable_gqa:
+        groups = query.size(-3) // key.size(-3)
+        key, value = (torch.repeat_interleave(t, groups, -3) for t in (key, value))
+    factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = torch.where(allowed, scores, -math.inf)
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    # Only a mask of the caller's can leave nothing to attend to.
+    weights = torch.softmax(scores, -1) if attn_mask is None else _safe_softmax(scores, -1)
+    return torch.matmul(weights, value)
+
+
+def _flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The second result is for the backward pass; nobody reads it in inference."""
+    y = _attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    return y, query.new_zeros(query.shape[:-1])
+
+
+def _largest(x: Tensor, dim: int) -> Tensor:
+    return torch.amax(x, dim, keepdim=True)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Half precision is computed in single."""
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
