@@ -11,7 +11,7 @@ from morello_mlir.aligned import aligned
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import CompileError, InputError
 
-from . import need
+from . import control_flow, need
 
 need("jax", "jax")
 
@@ -124,20 +124,20 @@ def _exported(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 def to_linalg(text: str) -> str:
     """StableHLO to linalg, both as MLIR text. Raises CompileError: an op that jaxlib does not lower."""
+    from jax.interpreters import mlir
     from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import chlo, stablehlo
+    from jaxlib.mlir.dialects import stablehlo
     from jaxlib.mlir.passmanager import PassManager
 
-    with ir.Context() as context:
-        stablehlo.register_dialect(context)
-        chlo.register_dialect(context)
-        stablehlo.register_stablehlo_passes()
+    stablehlo.register_stablehlo_passes()
+    with mlir.make_ir_context():
         try:
             module = ir.Module.parse(text)
+            control_flow.to_scf(module)
             PassManager.parse(_TO_LINALG).run(module.operation)
         except ir.MLIRError as error:
-            first = next(iter(str(error.error_diagnostics[0].message).splitlines()), "") if error.error_diagnostics else ""
-            raise CompileError(f"jaxlib cannot lower the function: {first or error}") from error
+            said = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
+            raise CompileError(f"jaxlib cannot lower the function: {said}") from error
         return str(module)
 
 

@@ -1,0 +1,107 @@
+"""JAX: functions of pytrees become programs that give JAX's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morello_mlir.errors import CompileError, InputError
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+from morello_mlir.frontends import jax as frontend  # noqa: E402
+
+
+def random(*shape, seed=0):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+def same(got, wanted):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), got, wanted)
+
+
+def dense(parameters, x):
+    hidden = jax.nn.gelu(x @ parameters["w"] + parameters["b"], approximate=False)
+    return {"probabilities": jax.nn.softmax(hidden, -1), "best": jnp.argmax(hidden, -1), "sum": jnp.sum(hidden)}
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_pytrees_go_in_and_come_out(constant):
+    parameters, x = {"w": random(8, 16), "b": random(16, seed=1)}, random(5, 8)
+    compiled = frontend.compile(dense, parameters, x, constant_argnums=0 if constant else ())
+    got = compiled(x) if constant else compiled(parameters, x)
+    same(got, dense(parameters, x))
+    assert isinstance(got["sum"], jax.Array)
+    assert compiled.compiled.lifted >= 1
+
+
+def test_convolution_and_pooling():
+    def function(w, x):
+        y = jax.lax.conv_general_dilated(x, w, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        y = jax.lax.reduce_window(jax.nn.relu(y), -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        return y.mean((1, 2))
+
+    w, x = random(3, 3, 4, 8), random(1, 9, 8, 4)
+    same(frontend.compile(function, w, x)(w, x), function(w, x))
+
+
+def test_a_loop_and_an_argument_that_nobody_needs():
+    def function(x, unused, steps):
+        return jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ x), jnp.eye(4)), steps + 1
+
+    x = random(4, 4)
+    compiled = frontend.compile(function, x, x, 3)
+    same(compiled(x, x, 3), function(x, x, 3))
+
+
+def test_branches():
+    def function(x, k):
+        y = jax.lax.cond(k > 1, lambda: x + 1, lambda: x * 2)
+        return jax.lax.switch(k, [lambda: y, lambda: -y, lambda: y * y])
+
+    x = random(3)
+    compiled = frontend.compile(function, x, 0)
+    for k in (-1, 0, 1, 2, 7):
+        same(compiled(x, k), function(x, k))
+
+
+def test_a_scan():
+    def function(w, x):
+        return jax.lax.scan(lambda c, row: ((c + jnp.tanh(row @ w)), c.sum()), jnp.zeros(4), x)
+
+    w, x = random(3, 4), random(5, 3)
+    same(frontend.compile(function, w, x, constant_argnums=0)(x), function(w, x))
+
+
+def test_types_other_than_single():
+    def function(x, i):
+        return (x * 2).astype(jnp.bfloat16), i << 1, i > 3
+
+    x, i = random(3).astype(jnp.bfloat16), jnp.arange(5, dtype=jnp.uint8)
+    got = frontend.compile(function, x, i)(x, i)
+    for mine, theirs in zip(got, function(x, i), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_arguments_that_do_not_fit():
+    compiled = frontend.compile(lambda x: x + 1, random(3))
+    with pytest.raises(InputError, match="structured"):
+        compiled({"x": random(3)})
+    with pytest.raises(InputError, match=r"argument 0 is float32\[4\], and was float32\[3\]"):
+        compiled(random(4))
+    with pytest.raises(InputError, match="constant_argnums"):
+        frontend.compile(lambda x: x + 1, random(3), constant_argnums=1)
+    with pytest.raises(InputError, match="contents"):
+        frontend.compile(lambda x: x + 1, jax.ShapeDtypeStruct((3,), jnp.float32), constant_argnums=0)
+    with pytest.raises(InputError, match="a function"):
+        frontend.compile(3)
+
+
+def test_what_cannot_be_compiled():
+    with pytest.raises(CompileError, match="cannot export"):
+        frontend.compile(lambda x: x if x.sum() > 0 else -x, random(3))
+    with pytest.raises(CompileError):
+        frontend.compile(jnp.linalg.svd, random(3, 3))

@@ -1,0 +1,85 @@
+"""ONNX: model files become programs that give the reference's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morello_mlir.errors import CompileError, InputError
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("torch_mlir")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from morello_mlir.frontends import onnx as frontend  # noqa: E402
+
+
+def weight(name, *shape):
+    values = np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32)
+    return numpy_helper.from_array(values * 0.1, name)
+
+
+def image_model():
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["p"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "fw", "fb"], ["y"], transB=1),
+        helper.make_node("Softmax", ["y"], ["s"], axis=-1),
+    ]
+    shape = {"x": ["n", 3, 16, 16], "s": ["n", 50], "y": ["n", 50]}
+    infos = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, each) for name, each in shape.items()}
+    weights = [weight("w", 32, 3, 3, 3), weight("b", 32), weight("fw", 50, 32), weight("fb", 50)]
+    graph = helper.make_graph(nodes, "images", [infos["x"]], [infos["s"], infos["y"]], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def random(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def test_a_file_with_an_open_size(tmp_path):
+    model, path = image_model(), tmp_path / "images.onnx"
+    onnx.save(model, path)
+    compiled = frontend.compile(path)
+    assert compiled.inputs == ("x",) and compiled.outputs == ("s", "y")
+    for n in (1, 3):
+        x = random(n, 3, 16, 16)
+        wanted = ReferenceEvaluator(model).run(None, {"x": x})
+        for got, each in zip(compiled(x), wanted, strict=True):
+            np.testing.assert_allclose(got, each, rtol=1e-4, atol=1e-6)
+
+
+def test_a_shape_that_is_given_and_inputs_by_name():
+    model = image_model()
+    compiled = frontend.compile(model.SerializeToString(), shapes={"x": (2, 3, 16, 16)})
+    x = random(2, 3, 16, 16)
+    np.testing.assert_allclose(compiled(x=x)[0], ReferenceEvaluator(model).run(None, {"x": x})[0], rtol=1e-4)
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+    for wrong in ({}, {"x": x, "y": x}):
+        with pytest.raises(InputError, match="the model takes x"):
+            compiled(**wrong)
+
+
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(InputError, match="cannot read"):
+        frontend.compile(tmp_path / "none.onnx")
+    with pytest.raises(InputError, match="not an ONNX model"):
+        frontend.compile(b"nonsense")
+    with pytest.raises(InputError, match="no input 'z'"):
+        frontend.compile(image_model(), shapes={"z": (1,)})
+    with pytest.raises(InputError, match="4 dimensions, not 1"):
+        frontend.compile(image_model(), shapes={"x": (1,)})
+
+
+def test_an_op_that_nobody_lowers():
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    graph = helper.make_graph([helper.make_node("Unheard", ["x"], ["y"], domain="mine")], "odd", [info], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)])
+    with pytest.raises(CompileError, match="torch-mlir cannot"):
+        frontend.compile(model)
