@@ -48,7 +48,7 @@ def _branches(op: Any, name: str, ordered: Any) -> None:
     from jaxlib.mlir import ir
 
     types = [result.type for result in op.results]
-    attributes = {}
+    attributes: dict[str, Any] = {}
     with ir.InsertionPoint(op), op.location:
         chosen = _scalar(op.operands[0])
         if name == "scf.index_switch":

@@ -52,7 +52,7 @@ class CompiledJaxFunction:
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], numbers: set[int], options: dict[str, Any]
     ) -> None:
-        leaves, tree = jax.tree.flatten(args)
+        leaves = jax.tree.leaves(args)
         exported = _exported(function, args)
         fixed = _positions(args, numbers)
         kept = list(exported.module_kept_var_idx)

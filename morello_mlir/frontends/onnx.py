@@ -146,7 +146,7 @@ def _take_weights(model: Any) -> dict[str, np.ndarray]:
 def _transpose_weights(graph: Any) -> None:
     """Have every `Gemm` read its weights as a product does: those that it transposes are turned now."""
     weights = {each.name: each for each in graph.initializer}
-    taken = {name: 0 for name in weights}
+    taken = dict.fromkeys(weights, 0)
     for node in graph.node:
         for name in node.input:
             if name in taken:
