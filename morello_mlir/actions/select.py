@@ -192,12 +192,12 @@ class DotFma(KernelAction):
     def accumulators(m: Any, n: Any, registers: int, in_flight: int) -> Any:
         """Vector accumulators per dot product: enough to have `in_flight` multiply-adds under way, while registers
         last."""
-        room = maximum((registers - m - n) // (m * n), 1)
+        room = maximum((registers - np.minimum(m, n) - 1) // (m * n), 1)
         return np.minimum(ceil_div(in_flight, m * n), room)
 
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
         m, n = dims["m"], dims["n"]
-        needed = m * n + m + n
+        needed = m * n + np.minimum(m, n) + 1
         return (
             *super().conditions(key, dims, left, target),
             (needed <= left["VRF"], lambda: f"needs {needed} registers, {left['VRF']} are left"),

@@ -16,7 +16,7 @@ from ..targets import Target
 from .ahead import Aheads
 from .builder import Builder
 from .finish import Finish
-from .kernels import Bundle, First
+from .kernels import Ask, Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k
@@ -158,7 +158,8 @@ def _function(walk: Walk, job: Job) -> str:
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
     first: First = True if job.stores else "%first"
-    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, thread, finish=job.finish))
+    ask = Ask("%ask", job.asks) if job.asks else None
+    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, ask, thread, finish=job.finish))
     return walk.outliner.function(job, b.text())
 
 

@@ -19,6 +19,16 @@ _AHEAD = 144
 #: The same for what was packed ahead: what memory takes. It may reach into the slack behind the last panel.
 _STREAM = 768
 
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a kernel asks for on the way: the panel that comes after its own. All of the `trips` kernels that read one
+    panel of rhs ask for a part of the next, from element `at` of rhs on, in as many lines."""
+
+    at: Index
+    trips: int
+
+
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
 First = bool | str
 
@@ -73,12 +83,18 @@ def is_straight(rows: int, vectors: int, depth: int) -> bool:
 
 
 def broadcast_fma(
-    b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None
+    b: Builder,
+    sizes: Sizes,
+    lhs: Operand,
+    rhs: Operand,
+    tile: Bundle,
+    looped: Index | None = None,
+    ask: Ask | None = None,
 ) -> Bundle:
     """Adds lhs @ rhs to a register tile: a k step loads the vectors of a row of rhs and broadcasts elements of lhs.
 
     looped: how many k steps the loop takes (a multiple of `unroll`), where only run time knows; the depth in `sizes` is
-    then that of one iteration and what follows the loop.
+    then that of one iteration and what follows the loop. ask: lines that are wanted next.
     """
     depth, lanes, step = sizes[2], b.machine.lanes, unroll(tile.rows, tile.vectors)
     # Panels are padded with zeros: whole vectors may be read.
@@ -94,7 +110,9 @@ def broadcast_fma(
     if whole:
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
-            if ahead := _ahead(s, tile, rhs):
+            if ask:
+                _ask_next(b, w, ask, s, (k, step))
+            elif ahead := _ahead(s, tile, rhs):
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
                 _ask(b, w, last, s, step)
@@ -120,6 +138,16 @@ def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
     if near or s.rhs_lane != 1 or loads > fmas:
         return 0
     return -(-(_STREAM if rhs.view.ahead else _AHEAD) // fmas)
+
+
+def _ask_next(b: Builder, w: Flat, ask: Ask, s: _Strides, at: tuple[Index, int]) -> None:
+    """Asks for the part of the next panel that falls to the iteration at (k, steps)."""
+    k, steps = at
+    line = _LINE // dtype_bytes(w.dtype)
+    count = -(-steps * sum(s.widths) // (line * ask.trips))
+    start = b.add(ask.at, b.mul(b.div(k, steps), count * line))
+    for i in range(count):
+        b.prefetch(w, b.add(start, i * line), locality=2)
 
 
 def _ask(b: Builder, w: Flat, k: Index, s: _Strides, count: int) -> None:
@@ -459,4 +487,6 @@ REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {
     "dpbusd": dpbusd,
     "maddwd": maddwd,
 }
+#: The one that asks for what is wanted next (see `Ask`).
+ASKING = "broadcast_fma"
 MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 from .builder import Builder
 from .finish import Finish
-from .kernels import First, is_straight, unroll
+from .kernels import Ask, First, is_straight, unroll
 from .machine import Machine
 from .plan import ALIGNMENT, Ahead, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
 from .views import LHS, OUT, RHS, Arena, Operand, View
@@ -27,7 +27,8 @@ _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 class Job:
     """A function that is to be emitted. counted: its k loop takes as many steps as an argument says. stores: the first
     reduction step stores, at every call; else an argument says so. finish: what is done to the sums at the last step;
-    an argument says whether this is one, where it is not so at every call."""
+    an argument says whether this is one, where it is not so at every call. asks: among how many kernels what each asks
+    for is shared (see `Ask`); an argument says where that begins."""
 
     name: str
     plan: Plan
@@ -36,6 +37,7 @@ class Job:
     counted: bool
     stores: bool
     finish: Finish | None = None
+    asks: int = 0
 
     @property
     def threaded(self) -> bool:
@@ -75,6 +77,7 @@ class Outliner:
         arena: Arena,
         scratch: int,
         finish: Finish | None = None,
+        ask: Ask | None = None,
     ) -> None:
         """Calls the function of `plan`, which is emitted later if it does not exist yet; once for every thread, where
         it is what a thread runs."""
@@ -87,7 +90,10 @@ class Outliner:
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
         known = finish and finish.on(finish.last if finish.last is True else "%last")
-        job = self._job(Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known))
+        trips = ask.trips if ask and looped else 0
+        job = self._job(
+            Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, trips)
+        )
         args: list[str] = []
         types: list[str] = []
         for o in operands:
@@ -102,6 +108,9 @@ class Outliner:
             types.append("memref<i8>")
         if looped:
             args.append(b.index(looped))
+            types.append("index")
+        if ask and job.asks:
+            args.append(b.index(ask.at))
             types.append("index")
         if not job.stores:
             args.append(first if isinstance(first, str) else b.constant("false", "i1"))
@@ -139,6 +148,8 @@ class Outliner:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
         if job.counted:
             parameters.append("%looped: index")
+        if job.asks:
+            parameters.append("%ask: index")
         if not job.stores:
             parameters.append("%first: i1")
         if job.finish is not None and job.finish.last is not True:
@@ -176,6 +187,8 @@ class Outliner:
         key = f"{self._digest(job.plan)} {job.views} {job.counted} {job.stores} {self.machine}"
         if job.finish is not None:
             key += f" {job.finish}"
+        if job.asks:
+            key += f" asks {job.asks}"
         digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
         batch, m, k, n = job.plan.sizes
         sizes = [*([batch] if batch != 1 else []), m, *([] if job.counted else [k]), n]

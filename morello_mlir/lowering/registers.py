@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..spec import dtype_bytes
 from .builder import Builder, Index
 from .finish import Finish, on_last
-from .kernels import REGISTER_KERNELS, Bundle, First
+from .kernels import REGISTER_KERNELS, Ask, Bundle, First
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
 from .views import LHS, OUT, RHS, Flat, Operand
@@ -25,12 +25,13 @@ def emit_registers(
     first: First,
     looped: Index | None = None,
     finish: Finish | None = None,
+    ask: Ask | None = None,
 ) -> None:
     """`out` to registers, the body, and back.
 
     The body starts from zero and what was in memory is added at the end: the loads are then folded into the additions,
     and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
-    skipped: memory may hold anything, NaN included. looped: see `broadcast_fma`. finish: what is done to the sums
+    skipped: memory may hold anything, NaN included. looped, ask: see `broadcast_fma`. finish: what is done to the sums
     before they are stored, where this is the last step.
     """
     _, m, depth, n = plan.sizes
@@ -42,7 +43,7 @@ def emit_registers(
         for at in lines:
             b.prefetch(c, at, "write")
     tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
-    tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile, looped)
+    tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile, looped, ask)
     values = list(tile.values)
     if isinstance(first, str):
         with b.branch(first, b.machine.vector(), values) as computed:
@@ -87,10 +88,19 @@ def _lines(out: Operand, m: int, n: int) -> list[int]:
     return [start + at for start, size in runs for at in sorted({*range(0, size, step), size - 1})]
 
 
-def emit_body(b: Builder, plan: Plan, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
+def emit_body(
+    b: Builder,
+    plan: Plan,
+    lhs: Operand,
+    rhs: Operand,
+    tile: Bundle,
+    looped: Index | None = None,
+    ask: Ask | None = None,
+) -> Bundle:
     """A Spec whose output is a bundle of vectors: takes it and returns it."""
     if isinstance(plan, Leaf):
-        return REGISTER_KERNELS[plan.kernel](b, plan.sizes, lhs, rhs, tile, looped)
+        more = (ask,) if ask else ()
+        return REGISTER_KERNELS[plan.kernel](b, plan.sizes, lhs, rhs, tile, looped, *more)
     if isinstance(plan, Leftover):
         return tile.with_values(emit_vector_spec(b, plan, lhs, rhs, tile.values))
     assert isinstance(plan, Loop) and plan.dim == "k", "only reduction loops stand under registers"

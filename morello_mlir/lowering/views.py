@@ -94,8 +94,13 @@ class View:
         return replace(self, sizes=tuple(sizes))
 
     def canonical(self) -> View:
-        """The same memory with the strides of dims of one element set to 1, so that more tiles look alike."""
-        strides = tuple(1 if size == 1 else st for size, st in zip(self.shape, self.strides, strict=True))
+        """The same memory with the strides of dims of one element set to 1, so that more tiles look alike; not that to
+        the next panel, where it is asked for."""
+        panel = 1 if self.ahead else None
+        strides = tuple(
+            1 if size == 1 and i != panel else st
+            for i, (size, st) in enumerate(zip(self.shape, self.strides, strict=True))
+        )
         return replace(self, strides=strides)
 
     @staticmethod

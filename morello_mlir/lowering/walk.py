@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from .ahead import Aheads
 from .builder import Builder, Index
 from .finish import Finish
-from .kernels import MEMORY_KERNELS, First
+from .kernels import ASKING, MEMORY_KERNELS, Ask, First
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
@@ -27,21 +27,22 @@ from .plan import (
     scratch_bytes,
 )
 from .registers import emit_registers
-from .views import NO_ARENA, OPERAND_DIMS, OUT, Arena, Flat, Operand
+from .views import NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand
 
 
 @dataclass(frozen=True, slots=True)
 class Env:
     """What a node is emitted into: its operands, whether the first reduction step stores, scratch for packs, how many k
-    steps a kernel's loop takes where that is an argument (see `broadcast_fma`), and which of the threads this is that
-    share the next Parallel (None: there is but one, so far). constants: what the constant operands hold, by name of the
-    operand (see `SpecOp.constants`). finish: what is done to the sums at the last step; its operands follow the
-    others."""
+    steps a kernel's loop takes where that is an argument, what it asks for (see `broadcast_fma`), and which of the
+    threads this is that share the next Parallel (None: there is but one, so far). constants: what the constant operands
+    hold, by name of the operand (see `SpecOp.constants`). finish: what is done to the sums at the last step; its
+    operands follow the others."""
 
     operands: tuple[Operand, ...]
     first: First
     arena: Arena = NO_ARENA
     looped: str | None = None
+    ask: Ask | None = None
     thread: str | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     finish: Finish | None = None
@@ -88,7 +89,7 @@ class Walk:
         """`plan`, as a call where it is outlined, else in place."""
         forks = isinstance(plan, Parallel)
         if (forks and env.thread is None) or (not forks and self.outliner.outlines(plan)):
-            self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan), env.finish)
+            self.outliner.call(b, plan, env.operands, env.first, env.arena, self.scratch(plan), env.finish, env.ask)
         else:
             self.body(b, plan, env)
 
@@ -103,7 +104,7 @@ class Walk:
         elif isinstance(plan, Pack):
             self._pack(b, plan, env)
         elif isinstance(plan, Registers):
-            emit_registers(b, plan, env.operands, env.first, env.looped, env.finish)
+            emit_registers(b, plan, env.operands, env.first, env.looped, env.finish, env.ask)
         elif isinstance(plan, Leftover):
             emit_spec(b, plan, env.operands, env.first, env.constants, env.finish)
         else:
@@ -114,7 +115,7 @@ class Walk:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
         reduces = plan.dim == "k"
         with b.loop(0, plan.full, plan.size) as iv:
-            inside = env.tile(b, plan.dim, iv, plan.size)
+            inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, env, iv))
             if reduces:
                 inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish))
             if reduces and isinstance(iv, str):
@@ -122,7 +123,7 @@ class Walk:
             self.emit(b, plan.body, inside)
         if plan.rest is not None:
             left = plan.sizes[DIMS.index(plan.dim)] - plan.full
-            outside = env.tile(b, plan.dim, plan.full, left)
+            outside = replace(env.tile(b, plan.dim, plan.full, left), ask=_ask(b, plan, env, plan.full))
             self.emit(b, plan.rest, replace(outside, first=False) if reduces else outside)
 
     def _share(self, b: Builder, plan: Parallel, env: Env) -> None:
@@ -201,3 +202,17 @@ class Walk:
             share = PackShare(plan.sizes, plan.dim, plan.width, plan.threads)
             self.outliner.call(b, share, (env.operands[plan.operand], operand), False, NO_ARENA, 0)
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))
+
+
+def _ask(b: Builder, plan: Loop, env: Env, iv: Index) -> Ask | None:
+    """What the kernel at place `iv` of a loop over rows asks for, where all of them read one panel that was packed
+    ahead: their parts of the next panel lie one after the other."""
+    rhs = env.operands[RHS].view
+    panel = rhs.strides[1] if rhs.ahead and rhs.packed else 0
+    if plan.dim != "m" or not panel or rhs.packed is None or rhs.sizes[2] > rhs.packed[1]:
+        return None
+    if not (isinstance(plan.body, Registers) and plan.body.body == Leaf(plan.body.sizes, ASKING)):
+        return None
+    trips = plan.full // plan.size + (plan.rest is not None)
+    part = rhs.sizes[1] * rhs.packed[1] // trips
+    return Ask(b.add(b.mul(b.div(iv, plan.size), part), panel), trips)

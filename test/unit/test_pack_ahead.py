@@ -248,6 +248,17 @@ def test_a_schedule_by_hand() -> None:
     close(module(x), x @ w)
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 97, 67), (13, 200, 64), (5, 96, 48)])
+def test_tiles_of_rows_that_ask_for_the_next_panel(m: int, k: int, n: int) -> None:
+    steps = ["to_accum", "pack_ahead rhs as [b, n/32, k, n%32]", "move lhs to L2"]
+    steps += ["tile n by 32:", "    move rhs to L2", "    tile m by 4:", "        ?"]
+    steps += ["    rest:", "        ?"] * (m % 4 > 0) + ["rest:", "    ?"] * (n % 32 > 0)
+    listed = ", ".join(f'"{s}"' for s in steps)
+    text = product(m, k, n, arguments=argument(f"{k}x{n}"), attributes=f"{{morello.schedule = [{listed}]}}")
+    w, x = array(k, n), array(m, k)
+    close(morello_mlir.compile(text, constants={1: w})(x), x @ w)
+
+
 def test_contents_without_a_name_are_not_shared() -> None:
     """Two functions with Specs of constant operands, written by hand: nothing says that these hold the same."""
     steps = [

@@ -97,3 +97,34 @@ func.func @ahead(%a: memref<1x4x64xf32>, %b: memref<1x64x32xf32>, %c: memref<1x4
   } : (memref<1x4x64xf32>, memref<1x64x32xf32>, memref<1x4x32xf32>) -> ()
   return
 }
+
+// -----
+
+// Where several tiles of rows read one panel each asks for a part of the next, a third of its 96 rows here (512 elements),
+// and none for its own.
+// CHECK-LABEL:   func.func @shared
+// CHECK-DAG:     %[[PART:.*]] = arith.constant 512 : index
+// CHECK-DAG:     %[[PANEL:.*]] = arith.constant 1552 : index
+// CHECK:         scf.for
+// CHECK:         scf.for %[[ROW:[^ ]*]] =
+// CHECK:           %[[TILE:.*]] = arith.divui %[[ROW]], %c4 : index
+// CHECK:           %[[PARTS:.*]] = arith.muli %[[TILE]], %[[PART]] : index
+// CHECK:           %[[AT:.*]] = arith.addi %[[PARTS]], %[[PANEL]] : index
+// CHECK:           func.call @[[KERNEL:morello_broadcast_fma_4x16_.*]](%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[AT]], %{{.*}}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, index, index, i1) -> ()
+// CHECK:         func.func private @[[KERNEL]](%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: index, %[[ASK:.*]]: index, %{{.*}}: i1)
+// CHECK:         scf.for %[[K:[^ ]*]] =
+// CHECK:           %[[ITERATION:.*]] = arith.divui %[[K]], %c4 : index
+// CHECK:           %[[DONE:.*]] = arith.muli %[[ITERATION]], %c32 : index
+// CHECK:           arith.addi %[[ASK]], %[[DONE]] : index
+// CHECK-COUNT-2:   memref.prefetch {{.*}}, read, locality<2>, data
+// CHECK-NOT:       memref.prefetch
+// CHECK:           scf.yield
+func.func @shared(%a: memref<1x12x96xf32>, %b: memref<1x96x32xf32>, %c: memref<1x12x32xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 12, 96, 32>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, const)", "(f32, GL, row_major)"], serial,
+    schedule = ["pack_ahead rhs as [b, n/16, k, n%16]", "move lhs to L2", "tile n by 16:", "  move rhs to L2",
+                "  move out to L2", "  tile m by 4:", "    move out to L1", "    move out to VRF", "    kernel broadcast_fma"]
+  } : (memref<1x12x96xf32>, memref<1x96x32xf32>, memref<1x12x32xf32>) -> ()
+  return
+}
