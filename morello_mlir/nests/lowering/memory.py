@@ -1,0 +1,218 @@
+"""Operands of a nest in memory: reading and writing the tiles of the iteration space.
+
+A tile is what the innermost code works on at once: `counts` steps along every dim, where a step of the vector dim is a
+whole vector. A value of a tile is a bundle with an entry for every combination of steps along the dims along which it
+varies, the last dim fastest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...lowering.builder import Builder, Index
+from ...lowering.machine import Machine
+from ..ops import element_bytes
+from .values import Values
+from .vectors import Bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local: the
+    dims along which it has room for one group of points only, which begins at 0."""
+
+    memory: str
+    dtype: str
+    strides: tuple[int, ...]
+    offset: Index = 0
+    local: tuple[int, ...] = ()
+
+    @property
+    def type(self) -> str:
+        return f"memref<?x{self.dtype}, strided<[1], offset: ?>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """at: the position of its first point along every dim. counts: steps along every dim. live: how many lanes count, in
+    its only vector; None: all. known: offsets of places that have been computed, and what was read there."""
+
+    at: tuple[Index, ...]
+    counts: tuple[int, ...]
+    live: int | str | None = None
+    known: dict[object, object] = field(default_factory=dict)
+
+    def shape(self, dims: frozenset[int]) -> tuple[int, ...]:
+        """The shape of the bundle of a value that varies along `dims`."""
+        return tuple(n if d in dims else 1 for d, n in enumerate(self.counts))
+
+
+def cells(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """All index tuples of a bundle of this shape, in its order."""
+    return list(itertools.product(*(range(n) for n in shape)))
+
+
+def spread(bundle: Bundle, shape: Sequence[int], wide: Sequence[int]) -> Bundle:
+    """A bundle of `shape` as one of the shape `wide`, which is larger where `shape` is 1."""
+    if len(bundle) == 1 or tuple(shape) == tuple(wide):
+        return bundle
+    steps, size = [], 1
+    for n in reversed(shape):
+        steps.append(size if n > 1 else 0)
+        size *= n
+    steps.reverse()
+    return tuple(bundle[sum(i * s for i, s in zip(cell, steps, strict=True))] for cell in cells(wide))
+
+
+class Memory:
+    """Reads and writes bundles. vector: the dim along which vectors lie."""
+
+    def __init__(self, b: Builder, machine: Machine, values: Values, vector: int):
+        self.b = b
+        self.machine = machine
+        self.values = values
+        self.vector = vector
+
+    @property
+    def lanes(self) -> int:
+        return self.values.lanes
+
+    def mask(self, tile: Tile) -> Bundle | None:
+        """The lanes of `tile` that count; None: all."""
+        if tile.live is None:
+            return None
+        if isinstance(tile.live, int):
+            return (self.b.mask(tile.live, self.lanes),)
+        return (self.b.value(f"vector.create_mask {tile.live} : vector<{self.lanes}xi1>"),)
+
+    def _start(self, place: Place, tile: Tile) -> Index:
+        """The number of the element where the tile begins."""
+        key = (place.memory, place.strides, place.offset, "start")
+        if key not in tile.known:
+            at: Index = place.offset
+            for d, (position, stride) in enumerate(zip(tile.at, place.strides, strict=True)):
+                if d not in place.local:
+                    at = self.b.add(at, self.b.mul(position, stride))
+            tile.known[key] = at
+        return tile.known[key]  # type: ignore[return-value]
+
+    def _step(self, place: Place, dim: int) -> int:
+        return place.strides[dim] * (self.lanes if dim == self.vector else 1)
+
+    def _offset(self, place: Place, cell: Sequence[int]) -> int:
+        return sum(i * self._step(place, d) for d, i in enumerate(cell))
+
+    # ---------------------------------------------------------------- reading
+
+    def read(self, place: Place, tile: Tile, shape: Sequence[int]) -> Bundle:
+        """The values of a place in the tile, as they are held."""
+        start = self._start(place, tile)
+        return tuple(self._read_at(place, tile, start, self._offset(place, cell)) for cell in cells(shape))
+
+    def _read_at(self, place: Place, tile: Tile, start: Index, more: int) -> str:
+        """One vector. Neighbours in a tile may want the same: it is read once."""
+        key = (place.memory, place.strides, place.offset, more)
+        if key not in tile.known:
+            (tile.known[key],) = self._load(place, tile, self.b.add(start, more))
+        return tile.known[key]  # type: ignore[return-value]
+
+    def _load(self, place: Place, tile: Tile, at: Index) -> Bundle:
+        stride, dtype = place.strides[self.vector], place.dtype
+        if stride == 0:
+            return self.values.loaded(self._splat(self._scalar(place, at), dtype), dtype)
+        if stride != 1 or (tile.live is not None and dtype == "i1"):
+            return self.values.loaded(self._gather(place, tile, at, stride), dtype)
+        t = f"vector<{self.lanes}x{dtype}>"
+        i = self.b.index(at)
+        if tile.live is None:
+            x = self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {t}")
+        else:
+            (mask,) = self.mask(tile) or ("",)
+            zero = self.b.constant("dense<0.0>" if _is_float(dtype) else "dense<0>", t)
+            types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
+            x = self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
+        return self.values.loaded((x,), dtype)
+
+    def _scalar(self, place: Place, at: Index) -> str:
+        return self.b.value(f"memref.load {place.memory}[{self.b.index(at)}] : {place.type}")
+
+    def _splat(self, scalar: str, dtype: str) -> Bundle:
+        return (self.b.value(f"vector.broadcast {scalar} : {dtype} to vector<{self.lanes}x{dtype}>"),)
+
+    def _gather(self, place: Place, tile: Tile, at: Index, stride: int) -> Bundle:
+        """A vector of elements that are no neighbours, one load each."""
+        t = f"vector<{self.lanes}x{place.dtype}>"
+        live = self.lanes if tile.live is None else tile.live
+        assert isinstance(live, int), "lanes that only run time knows are of unit stride"
+        parts = [self._scalar(place, self.b.add(at, i * stride)) for i in range(live)]
+        parts += parts[:1] * (self.lanes - live)
+        return (self.b.value(f"vector.from_elements {', '.join(parts)} : {t}"),)
+
+    # ---------------------------------------------------------------- writing
+
+    def write(self, place: Place, tile: Tile, shape: Sequence[int], bundle: Bundle, streaming: bool = False) -> None:
+        """Stores a value of the tile, of this shape."""
+        start = self._start(place, tile)
+        bundle = self.values.stored(bundle, place.dtype)
+        for i, cell in enumerate(cells(shape)):
+            x = bundle[i] if len(bundle) > 1 else bundle[0]
+            self._store(place, tile, self.b.add(start, self._offset(place, cell)), x, streaming)
+
+    def _store(self, place: Place, tile: Tile, at: Index, x: str, streaming: bool) -> None:
+        stride, t = place.strides[self.vector], f"vector<{self.lanes}x{place.dtype}>"
+        if stride == 0:
+            self._store_lane(place, at, x, 0)
+        elif stride != 1 or (tile.live is not None and place.dtype == "i1"):
+            live = self.lanes if tile.live is None else tile.live
+            assert isinstance(live, int), "lanes that only run time knows are of unit stride"
+            for i in range(live):
+                self._store_lane(place, self.b.add(at, i * stride), x, i)
+        elif tile.live is None:
+            # Streaming stores trap where memory is not aligned: who asks for them has seen to it.
+            note = f" {{nontemporal = true, alignment = {self.vector_bytes(place)} : i64}}" if streaming else ""
+            self.b.line(f"vector.store {x}, {place.memory}[{self.b.index(at)}]{note} : {place.type}, {t}")
+        elif self.machine.masks or isinstance(tile.live, str):
+            (mask,) = self.mask(tile) or ("",)
+            types = f"{place.type}, vector<{self.lanes}xi1>, {t}"
+            self.b.line(f"vector.maskedstore {place.memory}[{self.b.index(at)}], {mask}, {x} : {types}")
+        else:
+            self._store_pieces(place, at, x, tile.live)
+
+    def vector_bytes(self, place: Place) -> int:
+        return self.lanes * element_bytes(place.dtype)
+
+    def _store_lane(self, place: Place, at: Index, x: str, lane: int) -> None:
+        t = f"vector<{self.lanes}x{place.dtype}>"
+        scalar = self.b.value(f"vector.extract {x}[{lane}] : {place.dtype} from {t}")
+        self.b.line(f"memref.store {scalar}, {place.memory}[{self.b.index(at)}] : {place.type}")
+
+    def _store_pieces(self, place: Place, at: Index, x: str, live: int) -> None:
+        """The first lanes in pieces: masked stores are slow on some cores with AVX2."""
+        t = f"vector<{self.lanes}x{place.dtype}>"
+        for start, size in Machine.split(live, self.lanes):
+            if size == 1:
+                self._store_lane(place, self.b.add(at, start), x, start)
+                continue
+            small = f"vector<{size}x{place.dtype}>"
+            piece = self.b.value(
+                f"vector.extract_strided_slice {x} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : {t} to {small}"
+            )
+            self.b.line(f"vector.store {piece}, {place.memory}[{self.b.index(self.b.add(at, start))}] : {place.type}, {small}")
+
+    def prefetch(self, place: Place, tile: Tile, shape: Sequence[int], ahead: int) -> None:
+        """Asks for the lines that lie `ahead` elements after those of the tile."""
+        start, line = self._start(place, tile), 64 // element_bytes(place.dtype)
+        asked: set[int] = set()
+        for cell in cells(shape):
+            first = self._offset(place, cell)
+            for more in range(first, first + self.lanes, line):
+                if more // line not in asked:
+                    asked.add(more // line)
+                    i = self.b.index(self.b.add(start, more + ahead))
+                    self.b.line(f"memref.prefetch {place.memory}[{i}], read, locality<3>, data : {place.type}")
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype in ("f64", "f32", "f16", "bf16")

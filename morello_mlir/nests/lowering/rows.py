@@ -1,0 +1,241 @@
+"""`rows` of a schedule as code: loops over the parallel dims, and for each group of points the passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...lowering.builder import Index
+from ...lowering.machine import Machine
+from ..ops import element_bytes
+from ..plan import PassPlan, RowsPlan, innermost
+from .memory import Memory, Place
+from .sweep import Group, Nest, NestBuilder, Online, Stage, Sweeping
+from .values import Values
+
+#: Bytes that a row must have for its lines to be asked for ahead, and how far ahead, where the nest is streaming.
+_AHEAD_BYTES = 4096
+
+
+def emit_rows(b: NestBuilder, machine: Machine, plan: RowsPlan, places: Sequence[Place]) -> None:
+    """The leaf `plan` of a nest whose operands are at `places`."""
+    values = Values(b, plan.lanes)
+    memory = Memory(b, machine, values, plan.vector)
+    spec = plan.spec
+    if 0 in [n for n, s in zip(spec.dims, spec.scan, strict=True) if not s]:
+        return
+    nest = Nest(b, spec, memory, places[: len(spec.inputs)], [0] * len(spec.dims))
+    streams = [places[len(spec.inputs) + k] for p in plan.passes if p.step.streaming for k in p.outputs]
+    rows = _Rows(b, nest, plan, places[len(spec.inputs) :])
+    condition = _aligned(b, memory, plan, streams) if streams else None
+    if condition is None:
+        rows.emit(streaming=False)
+        return
+    b.line(f"scf.if {condition} {{")
+    rows.emit(streaming=True)
+    b.line('llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()')
+    b.line("} else {")
+    rows.emit(streaming=False)
+    b.line("}")
+
+
+def _aligned(b: NestBuilder, memory: Memory, plan: RowsPlan, streams: Sequence[Place]) -> str | None:
+    """An i1: whether all vectors of `streams` are aligned; None where rows of some are not in any case."""
+    ok: str | None = None
+    for place in streams:
+        size = memory.vector_bytes(place)
+        others = [s for d, s in enumerate(place.strides) if d != plan.vector and plan.spec.dims[d] > 1]
+        if any(s * element_bytes(place.dtype) % size for s in others):
+            return None
+        address = b.value(f"memref.extract_aligned_pointer_as_index {place.memory} : {place.type} -> index")
+        names = [b.name() for _ in range(4)]
+        b.line(
+            f"{', '.join(names)} = memref.extract_strided_metadata {place.memory} : {place.type} -> "
+            f"memref<{place.dtype}>, index, index, index"
+        )
+        start = b.add(b.mul(b.add(names[1], place.offset), element_bytes(place.dtype)), address)
+        low = b.value(f"arith.remui {b.index(start)}, {b.index(size)} : index")
+        fits = b.value(f"arith.cmpi eq, {low}, {b.index(0)} : index")
+        ok = fits if ok is None else b.value(f"arith.andi {ok}, {fits} : i1")
+    return ok
+
+
+class _Rows:
+    def __init__(self, b: NestBuilder, nest: Nest, plan: RowsPlan, outputs: Sequence[Place]):
+        self.b = b
+        self.nest = nest
+        self.plan = plan
+        self.spec = plan.spec
+        self.outputs = outputs
+        self.lanes = plan.lanes
+        self.scratch = {s.value: self._scratch(s.value) for s in plan.scratch}
+        self.streaming = False
+
+    def _scratch(self, value: int) -> Place:
+        """Room for a value of one group: row-major, whole vectors along the vector dim."""
+        dtype = self.spec.body.values[value].dtype
+        held = self.nest.v.type(dtype)
+        dtype = held[held.index("x") + 1 : -1]
+        strides, step = [0] * len(self.spec.dims), 1
+        order = [d for d in range(len(self.spec.dims)) if d != self.plan.vector] + [self.plan.vector]
+        for d in reversed(order):
+            size = self.spec.dims[d] if self.spec.scan[d] else self.plan.tile[d]
+            if d == self.plan.vector:
+                size = -(-size // self.lanes) * self.lanes
+            if d in self.spec.varies[value]:
+                strides[d] = step
+                step *= size
+        name = self.b.buffer(dtype, step)
+        local = tuple(d for d, s in enumerate(self.spec.scan) if not s)
+        return Place(name, dtype, tuple(strides), 0, local)
+
+    def emit(self, streaming: bool) -> None:
+        self.streaming = streaming
+        start = Group((0,) * len(self.spec.dims), (1,) * len(self.spec.dims), None)
+        self.loops(list(self.spec.parallel_dims), start)
+
+    # ---------------------------------------------------------------- loops
+
+    def unit(self, d: int) -> int:
+        return self.lanes if d == self.plan.vector else 1
+
+    def loops(self, dims: Sequence[int], outer: Group) -> None:
+        """Loops over the parallel dims `dims` and, inside, the passes of each group."""
+        if not dims:
+            self.group(outer)
+            return
+        d, inner = dims[0], dims[1:]
+        n, step, unit = self.spec.dims[d], min(self.plan.tile[d], self._room(d)), self.unit(d)
+        full = n - n % step
+        if self.plan.pipelined and d == innermost(self.plan):
+            self.pipeline(d, step, inner, outer)
+            return
+        if full:
+            with self.b.carry(0, full, step, (), ()) as (iv, _):
+                self.loops(inner, _along(outer, d, iv, step // unit, outer.live))
+        whole, left = divmod(n - full, unit)
+        if whole:
+            self.loops(inner, _along(outer, d, full, whole, outer.live))
+        if left:
+            self.loops(inner, _along(outer, d, n - left, 1, left))
+
+    def _room(self, d: int) -> int:
+        """The largest step along `d` that has only whole vectors; one vector where there is none."""
+        n, unit = self.spec.dims[d], self.unit(d)
+        return max(unit, n - n % unit)
+
+    def group(self, group: Group) -> None:
+        """All passes of one group, one after the other."""
+        group.rows = {}
+        for at in range(len(self.plan.passes)):
+            self.sweep([(at, group)])
+
+    # ---------------------------------------------------------------- passes
+
+    def sweep(self, some: Sequence[tuple[int, Group]]) -> None:
+        """One sweep of passes, of a group each, and what follows them."""
+        stages = [Stage(group, self.work(self.plan.passes[at])) for at, group in some]
+        unroll = {d: self.plan.passes[some[0][0]].unroll(d) for d in self.spec.scan_dims}
+        self.nest.sweep(stages, unroll)
+        for at, group in some:
+            self.after(self.plan.passes[at], group)
+
+    def work(self, one: PassPlan) -> Sweeping:
+        writes = [(self.spec.body.outputs[k], self.outputs[k], one.step.streaming and self.streaming) for k in one.outputs]
+        writes += [(s.value, self.place(s.value), False) for s in one.stores]
+        stored = {v: self.place(v) for v in one.loads if v in self.plan.stored}
+        online = None if one.maximum is None else Online(one.maximum, one.scaling, one.step.online or 0)
+        return Sweeping(one.reductions, tuple(writes), stored, self.ahead(one), online)
+
+    def ahead(self, one: PassPlan) -> int:
+        """How many elements ahead inputs are asked for: where outputs are streamed, everything comes from memory, and
+        the first pass is the one that waits for it."""
+        if not self.streaming or one is not self.plan.passes[0] or self.nest.vector not in self.nest.scan:
+            return 0
+        return _AHEAD_BYTES // 4
+
+    def place(self, value: int) -> Place:
+        """Where a stored value lies."""
+        output = self.plan.stored[value].output
+        return self.scratch[value] if output is None else self.outputs[output]
+
+    def after(self, one: PassPlan, group: Group) -> None:
+        """Writes the outputs that are complete now, and do not vary along scan dims."""
+        for k in one.writes_after:
+            number = self.spec.body.outputs[k]
+            self.nest.rows(group, [number])
+            self.nest.write_row(group, number, self.outputs[k])
+
+    # ---------------------------------------------------------------- pipelines
+
+    def pipeline(self, d: int, step: int, inner: Sequence[int], outer: Group) -> None:
+        """Groups along `d`, whose passes overlap: in one iteration, sweep by sweep, passes of successive groups."""
+        assert all(self.spec.dims[e] == self.plan.tile[e] for e in inner), "the loop is the innermost one"
+        for e in inner:
+            outer = _along(outer, e, 0, self.plan.tile[e] // self.unit(e), outer.live)
+        trips = self.spec.dims[d] // step
+        lag = max(lag for sweep in self.plan.sweeps for _, lag in sweep)
+        state: list[Group | None] = [None] * lag
+
+        def group(iv: Index) -> Group:
+            return _along(outer, d, iv, step // self.unit(d), outer.live)
+
+        for i in range(lag):
+            state = self.iteration([group(i * step), *state])
+        # Every group in flight is there: what they know is carried.
+        known = [sorted(self.carried(g, i + 1)) for i, g in enumerate(state)]
+        names = [x for g, own in zip(state, known, strict=True) for v in own for x in g.rows[v]]  # type: ignore[union-attr]
+        types = [
+            self.nest.v.type(self.spec.body.values[v].dtype)
+            for g, own in zip(state, known, strict=True)
+            for v in own
+            for _ in g.rows[v]  # type: ignore[union-attr]
+        ]
+        with self.b.carry(lag * step, trips * step, step, names, types) as (iv, carried):
+            groups = self.unpacked(state, known, carried.args, iv, d, step)
+            after = self.iteration([group(iv), *groups])
+            carried.results = [x for g, own in zip(after, known, strict=True) for v in own for x in g.rows[v]]  # type: ignore[union-attr]
+        state = list(self.unpacked(state, known, carried.results, trips * step, d, step))
+        for _ in range(lag):
+            state = self.iteration([None, *state])
+
+    def unpacked(
+        self, like: Sequence[Group | None], known: Sequence[Sequence[int]], names: Sequence[str], iv: Index, d: int, step: int
+    ) -> list[Group]:
+        """The groups in flight when the newest is at `iv`, with what they know."""
+        it, out = iter(names), []
+        for i, (g, own) in enumerate(zip(like, known, strict=True)):
+            assert g is not None
+            new = _along(g, d, self.b.add(iv, -(i + 1) * step), g.counts[d], g.live)
+            new.rows = {v: tuple(next(it) for _ in g.rows[v]) for v in own}
+            out.append(new)
+        return out
+
+    def carried(self, group: Group | None, lag: int) -> set[int]:
+        """The reductions that a group `lag` behind the newest has, and its later passes need."""
+        later = {at for sweep in self.plan.sweeps for at, own in sweep if own >= lag}
+        needed: set[int] = set()
+        body = self.spec.body
+        for at in later:
+            one = self.plan.passes[at]
+            makes = [a for r in one.reductions for a in body.values[r].args]
+            makes += [body.outputs[k] for k in (*one.outputs, *one.writes_after)] + [s.value for s in one.stores]
+            for v in makes:
+                needed |= body.depends(v)
+        assert group is not None
+        return {r for r in body.reductions if r in needed and r in group.rows}
+
+    def iteration(self, groups: Sequence[Group | None]) -> list[Group | None]:
+        """One iteration of a pipeline; groups: the newest first. Returns those still in flight."""
+        for sweep in self.plan.sweeps:
+            some = [(at, g) for at, lag in sweep if (g := groups[lag]) is not None]
+            if some:
+                self.sweep(some)
+        return list(groups[:-1])
+
+
+def _along(group: Group, d: int, at: Index, count: int, live: int | str | None) -> Group:
+    """The part of a group at `at` along `d`."""
+    positions, counts = list(group.at), list(group.counts)
+    positions[d], counts[d] = at, count
+    return replace(group, at=tuple(positions), counts=tuple(counts), live=live, rows={})
