@@ -10,15 +10,48 @@ from .values import computed
 
 #: Ops whose result is NaN wherever one of their operands is.
 _PROPAGATES = frozenset(
-    "add sub mul div rem neg abs fma exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan tanh atan erf floor ceil "
-    "round roundaway trunc cast max min reduce_sum reduce_prod".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "neg",
+        "abs",
+        "fma",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "atan",
+        "erf",
+        "floor",
+        "ceil",
+        "round",
+        "roundaway",
+        "trunc",
+        "cast",
+        "max",
+        "min",
+        "reduce_sum",
+        "reduce_prod",
+    ]
 )
 
 
 class Facts:
     """products: by sum or difference, the product in it that nothing else uses: together a multiply-add. squares: by
-    product that only a sum over the scan dims uses, its factors. differences: by exponential of x - m, m the maximum of x, (x, m).
-    quiet: maxima whose own NaN nobody sees, since all that is made of them is NaN by another way."""
+    product that only a sum over the scan dims uses, its factors. differences: by exponential of x - m, m the maximum of
+    x, (x, m). quiet: maxima whose own NaN nobody sees, since all that is made of them is NaN by another way."""
 
     def __init__(self, body: Body):
         self.body = body

@@ -20,8 +20,8 @@ from .vectors import Bundle
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local: the
-    dims along which it has room for one group of points only, which begins at 0."""
+    """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local:
+    the dims along which it has room for one group of points only, which begins at 0."""
 
     memory: str
     dtype: str
@@ -36,8 +36,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """at: the position of its first point along every dim. counts: steps along every dim. live: how many lanes count, in
-    its only vector; None: all. known: offsets of places that have been computed, and what was read there."""
+    """at: the position of its first point along every dim. counts: steps along every dim. live: how many lanes count,
+    in its only vector; None: all. known: offsets of places that have been computed, and what was read there."""
 
     at: tuple[Index, ...]
     counts: tuple[int, ...]
@@ -196,10 +196,11 @@ class Memory:
                 self._store_lane(place, self.b.add(at, start), x, start)
                 continue
             small = f"vector<{size}x{place.dtype}>"
-            piece = self.b.value(
-                f"vector.extract_strided_slice {x} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : {t} to {small}"
+            part = f"{{offsets = [{start}], sizes = [{size}], strides = [1]}}"
+            piece = self.b.value(f"vector.extract_strided_slice {x} {part} : {t} to {small}")
+            self.b.line(
+                f"vector.store {piece}, {place.memory}[{self.b.index(self.b.add(at, start))}] : {place.type}, {small}"
             )
-            self.b.line(f"vector.store {piece}, {place.memory}[{self.b.index(self.b.add(at, start))}] : {place.type}, {small}")
 
     def prefetch(self, place: Place, tile: Tile, shape: Sequence[int], ahead: int) -> None:
         """Asks for the lines that lie `ahead` elements after those of the tile."""

@@ -34,8 +34,8 @@ _COMBINE = {
 class Reduction:
     """name: of REDUCTIONS. dtype: of what is compared or added; payload: of the positions, for argmax and its like.
 
-    quiet: nobody sees whether the maximum of NaN is NaN. ascending: positions come in ascending order, so that the first
-    of equals is the one that is there already.
+    quiet: nobody sees whether the maximum of NaN is NaN. ascending: positions come in ascending order, so that the
+    first of equals is the one that is there already.
     """
 
     name: str
@@ -97,8 +97,9 @@ class Reduction:
 
     # ---------------------------------------------------------------- a step
 
-    def step(self, v: Values, state: State, args: Sequence[Bundle], live: Bundle | None) -> State:
-        """The accumulators after one element each. live: a mask of the lanes that count."""
+    def step(self, v: Values, state: State, args: Sequence[Bundle], live: Bundle | None, row: int) -> State:
+        """The accumulators after one element each; `row` neighbours belong to one row. live: a mask of the lanes that
+        count."""
         x = args[0]
         if live is not None:
             x = v.select(live, x, v.number(self.neutral(), self.dtype), self.dtype)
@@ -112,15 +113,15 @@ class Reduction:
             # The maximum keeps the accumulator where x is NaN; what has become NaN stays so.
             f = v.floats(self.dtype)
             pick = f.larger if self._largest else f.smaller
-            return [pick(x, state[0]), self._remembered(v, state[1], x)]
+            return [pick(x, state[0]), self._remembered(v, state[1], x, row)]
         return [self.combine(v, x, state[0])]
 
-    def _remembered(self, v: Values, flags: Bundle, x: Bundle) -> Bundle:
-        """The flags, with those of x in the first accumulators: two vectors are looked at in one comparison."""
+    def _remembered(self, v: Values, flags: Bundle, x: Bundle, row: int) -> Bundle:
+        """The flags with those of x: two vectors of a row are looked at in one comparison."""
         f = v.floats(self.dtype)
         out = list(flags)
-        for i in range(0, len(x), 2):
-            nan = f.compare("uno", (x[i],), (x[min(i + 1, len(x) - 1)],))
+        for i in (first + k for first in range(0, len(x), row) for k in range(0, row, 2)):
+            nan = f.compare("uno", (x[i],), (x[i + 1 if i % row + 1 < row else i],))
             wide = v.each(f"arith.extsi {{}} : {v.type('i1')} to {v.type(self._flag)}", nan)
             (out[i],) = v.each(f"arith.ori {{}}, {{}} : {v.type(self._flag)}", (out[i],), wide)
         return tuple(out)
@@ -139,7 +140,9 @@ class Reduction:
         (best, place), (x, p) = state, new
         better = self._better(v, x, best)
         if not self.ascending:
-            better = self._or(v, better, self._and(v, self._equal(v, x, best), v.compare("slt", p, place, self.payload)))
+            better = self._or(
+                v, better, self._and(v, self._equal(v, x, best), v.compare("slt", p, place, self.payload))
+            )
         return [v.select(better, x, best, self.dtype), v.select(better, p, place, self.payload)]
 
     def _better(self, v: Values, x: Bundle, best: Bundle) -> Bundle:
@@ -190,7 +193,9 @@ class Reduction:
         """A settled state with all lanes combined, the result in every lane."""
         span = v.lanes // 2
         while span:
-            state = self.merge(v, state, [_rotated(v, x, t, span) for x, t in zip(state, self.settled_types, strict=True)])
+            state = self.merge(
+                v, state, [_rotated(v, x, t, span) for x, t in zip(state, self.settled_types, strict=True)]
+            )
             span //= 2
         return state
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...lowering.builder import Index
 from ...lowering.machine import Machine
 from ..ops import element_bytes
-from ..plan import PassPlan, RowsPlan, innermost
+from ..plan import PassPlan, RowsPlan, innermost, swept_outputs
+from .builder import NestBuilder
 from .memory import Memory, Place
-from .sweep import Group, Nest, NestBuilder, Online, Stage, Sweeping
+from .online import OnlineSweep
+from .points import Group, Nest, Online, Stage, Sweeping
+from .sweep import Sweep
 from .values import Values
 
 #: Bytes that a row must have for its lines to be asked for ahead, and how far ahead, where the nest is streaming.
@@ -24,7 +27,7 @@ def emit_rows(b: NestBuilder, machine: Machine, plan: RowsPlan, places: Sequence
     spec = plan.spec
     if 0 in [n for n, s in zip(spec.dims, spec.scan, strict=True) if not s]:
         return
-    nest = Nest(b, spec, memory, places[: len(spec.inputs)], [0] * len(spec.dims))
+    nest = Nest(b, spec, memory, places[: len(spec.inputs)])
     streams = [places[len(spec.inputs) + k] for p in plan.passes if p.step.streaming for k in p.outputs]
     rows = _Rows(b, nest, plan, places[len(spec.inputs) :])
     condition = _aligned(b, memory, plan, streams) if streams else None
@@ -70,6 +73,9 @@ class _Rows:
         self.lanes = plan.lanes
         self.scratch = {s.value: self._scratch(s.value) for s in plan.scratch}
         self.streaming = False
+        # Outputs that no pass completes: they are made of inputs that do not vary along scan dims.
+        complete = {k for p in plan.passes for k in p.writes_after} | set(swept_outputs(plan.spec))
+        self.rest = [k for k in range(len(plan.spec.outputs)) if k not in complete]
 
     def _scratch(self, value: int) -> Place:
         """Room for a value of one group: row-major, whole vectors along the vector dim."""
@@ -136,12 +142,17 @@ class _Rows:
         """One sweep of passes, of a group each, and what follows them."""
         stages = [Stage(group, self.work(self.plan.passes[at])) for at, group in some]
         unroll = {d: self.plan.passes[some[0][0]].unroll(d) for d in self.spec.scan_dims}
-        self.nest.sweep(stages, unroll)
+        if stages[0].work.online is not None:
+            OnlineSweep(self.nest, stages[0], unroll).run()
+        else:
+            Sweep(self.nest, stages, unroll).run()
         for at, group in some:
             self.after(self.plan.passes[at], group)
 
     def work(self, one: PassPlan) -> Sweeping:
-        writes = [(self.spec.body.outputs[k], self.outputs[k], one.step.streaming and self.streaming) for k in one.outputs]
+        writes = [
+            (self.spec.body.outputs[k], self.outputs[k], one.step.streaming and self.streaming) for k in one.outputs
+        ]
         writes += [(s.value, self.place(s.value), False) for s in one.stores]
         stored = {v: self.place(v) for v in one.loads if v in self.plan.stored}
         online = None if one.maximum is None else Online(one.maximum, one.scaling, one.step.online or 0)
@@ -161,7 +172,7 @@ class _Rows:
 
     def after(self, one: PassPlan, group: Group) -> None:
         """Writes the outputs that are complete now, and do not vary along scan dims."""
-        for k in one.writes_after:
+        for k in (*one.writes_after, *(self.rest if one is self.plan.passes[-1] else ())):
             number = self.spec.body.outputs[k]
             self.nest.rows(group, [number])
             self.nest.write_row(group, number, self.outputs[k])
@@ -184,23 +195,30 @@ class _Rows:
             state = self.iteration([group(i * step), *state])
         # Every group in flight is there: what they know is carried.
         known = [sorted(self.carried(g, i + 1)) for i, g in enumerate(state)]
-        names = [x for g, own in zip(state, known, strict=True) for v in own for x in g.rows[v]]  # type: ignore[union-attr]
+        names = _known(state, known)
         types = [
             self.nest.v.type(self.spec.body.values[v].dtype)
             for g, own in zip(state, known, strict=True)
+            if g is not None
             for v in own
-            for _ in g.rows[v]  # type: ignore[union-attr]
+            for _ in g.rows[v]
         ]
         with self.b.carry(lag * step, trips * step, step, names, types) as (iv, carried):
             groups = self.unpacked(state, known, carried.args, iv, d, step)
             after = self.iteration([group(iv), *groups])
-            carried.results = [x for g, own in zip(after, known, strict=True) for v in own for x in g.rows[v]]  # type: ignore[union-attr]
+            carried.results = _known(after, known)
         state = list(self.unpacked(state, known, carried.results, trips * step, d, step))
         for _ in range(lag):
             state = self.iteration([None, *state])
 
     def unpacked(
-        self, like: Sequence[Group | None], known: Sequence[Sequence[int]], names: Sequence[str], iv: Index, d: int, step: int
+        self,
+        like: Sequence[Group | None],
+        known: Sequence[Sequence[int]],
+        names: Sequence[str],
+        iv: Index,
+        d: int,
+        step: int,
     ) -> list[Group]:
         """The groups in flight when the newest is at `iv`, with what they know."""
         it, out = iter(names), []
@@ -219,7 +237,9 @@ class _Rows:
         for at in later:
             one = self.plan.passes[at]
             makes = [a for r in one.reductions for a in body.values[r].args]
-            makes += [body.outputs[k] for k in (*one.outputs, *one.writes_after)] + [s.value for s in one.stores]
+            makes += [body.outputs[k] for k in (*one.outputs, *one.writes_after, *self.rest)] + [
+                s.value for s in one.stores
+            ]
             for v in makes:
                 needed |= body.depends(v)
         assert group is not None
@@ -232,6 +252,11 @@ class _Rows:
             if some:
                 self.sweep(some)
         return list(groups[:-1])
+
+
+def _known(groups: Sequence[Group | None], known: Sequence[Sequence[int]]) -> list[str]:
+    """The names of the values `known` of each group."""
+    return [x for g, own in zip(groups, known, strict=True) if g is not None for v in own for x in g.rows[v]]
 
 
 def _along(group: Group, d: int, at: Index, count: int, live: int | str | None) -> Group:

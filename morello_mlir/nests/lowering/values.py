@@ -112,11 +112,11 @@ class Values:
 
     # ---------------------------------------------------------------- one value
 
-    def apply(self, value: Value, args: list[Bundle], types: list[str], operands: list[Value], live: Bundle | None) -> Bundle:
-        """What `value` makes of `args`, which hold values of `types` and come from `operands`.
+    def apply(self, value: Value, args: list[Bundle], operands: list[Value], live: Bundle | None) -> Bundle:
+        """What `value` makes of `args`, which hold `operands`.
 
         live: a mask of the lanes that count; in the others division by zero must not trap."""
-        op, dtype = value.op, value.dtype
+        op, dtype, types = value.op, value.dtype, [o.dtype for o in operands]
         if op in ("cast", "ucast", "bitcast"):
             return self.cast(op, args[0], types[0], dtype)
         if op == "cmp":

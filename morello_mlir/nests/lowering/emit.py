@@ -1,0 +1,154 @@
+"""From a nest and its schedule to functions: loops over parallel dims, scratch, shares of threads, leaves.
+
+Every nest becomes a private function of the bases and offsets of its operands; equal nests with equal schedules share
+one. What a thread does of a parallel loop is another, which is also told the number of the thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from ...lowering.builder import Index
+from ...lowering.machine import Machine
+from ...lowering.outline import INTERNAL, THREADS
+from ...search.nest_steps import Rows
+from ...search.schedule import Node, Parallel, Tile, children, to_text
+from ...targets import Target, thread_count
+from ..actions import rewritten
+from ..plan import dim_of, rows_plan
+from ..rewrite import Child, Rewritten
+from ..spec import NestSpec
+from .builder import NestBuilder
+from .memory import Place
+from .rows import emit_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that is to be declared or defined: its name and the types of its arguments."""
+
+    name: str
+    types: tuple[str, ...]
+
+
+class Functions:
+    """The functions of nests in one module. existing: symbols that it has already, which are only declared."""
+
+    def __init__(self, target: Target, existing: Set[str] = frozenset()):
+        self.target = target
+        self.machine = Machine.of(target, "f32")
+        self.texts: dict[str, str] = {}
+        self._existing = existing
+
+    def nest(self, spec: NestSpec, node: Node) -> Function:
+        """The function of a nest: for each operand a rank-0 memref and an offset in elements.
+
+        Raises ScheduleError where the schedule is not legal, or has holes."""
+        return self._function(spec, node, "", lambda walk, places: walk.emit(spec, node, places))
+
+    def share(self, spec: NestSpec, node: Parallel, step: Rewritten) -> Function:
+        """What one thread does of a parallel loop; its number is the last argument."""
+        return self._function(spec, node, "_share", lambda walk, places: walk.share(spec, node, step, places))
+
+    def _function(self, spec: NestSpec, node: Node, kind: str, fill: Callable[[Walk, list[Place]], None]) -> Function:
+        key = f"{spec}\n{to_text(node)}\n{self.target.name} {kind}"
+        digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
+        sizes = "x".join(map(str, spec.dims))
+        name = f"morello_{spec.function.lower()}{kind}_{sizes}_{digest}"
+        types = [t for o in spec.operands for t in (f"memref<{o.dtype}>", "index")] + (["index"] if kind else [])
+        function = Function(name, tuple(types))
+        if name in self.texts:
+            return function
+        if name in self._existing:
+            self.texts[name] = f"func.func private @{name}({', '.join(types)})"
+            return function
+        b = NestBuilder()
+        places = []
+        for i, o in enumerate(spec.operands):
+            places.append(Place(b.line_of(f"%base{i}", o.dtype), o.dtype, o.strides, f"%offset{i}"))
+        self.texts[name] = ""
+        fill(Walk(self, b), places)
+        names = [n for i in range(len(spec.operands)) for n in (f"%base{i}", f"%offset{i}")] + (
+            ["%thread"] if kind else []
+        )
+        parameters = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+        self.texts[name] = f"func.func private @{name}({parameters}) {INTERNAL} {{\n{b.text()}\nreturn\n}}"
+        return function
+
+
+class Walk:
+    """Emits the steps of a schedule into one function."""
+
+    def __init__(self, functions: Functions, b: NestBuilder):
+        self.functions = functions
+        self.target = functions.target
+        self.b = b
+
+    def emit(self, spec: NestSpec, node: Node, places: Sequence[Place]) -> None:
+        """The nest `spec`, whose operands are at `places`, as `node` says."""
+        step = rewritten(spec, node, self.target)
+        if isinstance(node, Rows):
+            emit_rows(self.b, self.functions.machine, rows_plan(spec, node, self.target), places)
+            return
+        if isinstance(node, Parallel):
+            self.fork(spec, node, step, places)
+            return
+        buffers = [self.b.buffer(x.dtype, x.elements) for x in step.buffers]
+        for child, body in zip(step.children, children(node), strict=True):
+            own = self.sources(child, places, buffers)
+            if isinstance(node, Tile) and child is step.children[0]:
+                d = dim_of(node.dim, spec)
+                with self.b.carry(0, child.count * node.size, node.size, (), ()) as (iv, _):
+                    self.emit(child.spec, body, [self.moved(p, d, iv) for p in own])
+            else:
+                self.emit(child.spec, body, own)
+
+    def sources(self, child: Child, places: Sequence[Place], buffers: Sequence[str]) -> list[Place]:
+        """Where the operands of `child` are."""
+        out = []
+        for source, o in zip(child.sources, child.spec.operands, strict=True):
+            if source.operand is None:
+                out.append(Place(buffers[source.scratch or 0], o.dtype, o.strides, source.offset))
+            else:
+                place = places[source.operand]
+                out.append(replace(place, strides=o.strides, offset=self.b.add(place.offset, source.offset)))
+        return out
+
+    def moved(self, place: Place, d: int, by: Index) -> Place:
+        """The operand from position `by` along dim `d` on."""
+        return replace(place, offset=self.b.add(place.offset, self.b.mul(by, place.strides[d])))
+
+    # ---------------------------------------------------------------- threads
+
+    def fork(self, spec: NestSpec, node: Parallel, step: Rewritten, places: Sequence[Place]) -> None:
+        """A call for every thread."""
+        b = self.b
+        function = self.functions.share(spec, node, step)
+        args = [x for p in places for x in (b.base_of(p.memory), b.index(p.offset))]
+        thread = b.name()
+        zero, one, many = (b.index(i) for i in (0, 1, _threads(spec)))
+        b.line(f"scf.parallel ({thread}) = ({zero}) to ({many}) step ({one}) {{")
+        b.line(f"func.call @{function.name}({', '.join([*args, thread])}) : ({', '.join(function.types)}) -> ()")
+        b.line(f"}} {{{THREADS}}}")
+
+    def share(self, spec: NestSpec, node: Parallel, step: Rewritten, places: Sequence[Place]) -> None:
+        """The trips of thread `%thread`: as many as any, the remainder being the last."""
+        b, d, threads = self.b, dim_of(node.dim, spec), _threads(spec)
+        body, *rest = step.children
+        trips, size = body.count + len(rest), node.size
+        low, high = (b.index(b.div(b.mul(t, trips), threads)) for t in ("%thread", b.index(b.add("%thread", 1))))
+        first = b.index(b.mul(low, size))
+        last = b.value(f"arith.minui {b.index(b.mul(high, size))}, {b.index(body.count * size)} : index")
+        own = self.sources(body, places, ())
+        with b.carry(first, last, size, (), ()) as (iv, _):
+            self.emit(body.spec, node.body, [self.moved(p, d, iv) for p in own])
+        if rest and node.rest is not None:
+            b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(trips)} : index')} {{")
+            self.emit(rest[0].spec, node.rest, self.sources(rest[0], places, ()))
+            b.line("}")
+
+
+def _threads(spec: NestSpec) -> int:
+    return spec.threads or thread_count(None)
