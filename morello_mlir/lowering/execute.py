@@ -68,13 +68,13 @@ def execute(roots: Sequence[Root], target: Target) -> None:
     """
     modules: dict[Any, list[Root]] = {}
     for root in roots:
-        modules.setdefault(_module_of(root.op.operation), []).append(root)
+        modules.setdefault(module_of(root.op.operation), []).append(root)
     for module, own in modules.items():
         _execute_in(module, own, target)
 
 
 def _execute_in(module: Any, roots: list[Root], target: Target) -> None:
-    existing = _symbols(module)
+    existing = symbols(module)
     aheads = Aheads(existing)
     bodies: dict[int, str] = {}
     functions: list[str] = []
@@ -210,7 +210,7 @@ def extra_view(spec: Spec, i: int, type_: Any) -> View:
     return View(extra.dtype, sizes, tuple(strides))
 
 
-def _module_of(op: Any) -> Any:
+def module_of(op: Any) -> Any:
     """The module whose symbols calls at `op` refer to."""
     parent = op.parent
     while parent is not None and parent.operation.name != "builtin.module":
@@ -220,7 +220,7 @@ def _module_of(op: Any) -> Any:
     return parent.operation
 
 
-def _symbols(module: Any) -> set[str]:
+def symbols(module: Any) -> set[str]:
     return {
         ir.StringAttr(op.attributes["sym_name"]).value
         for op in module.regions[0].blocks[0].operations
