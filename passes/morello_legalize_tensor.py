@@ -67,7 +67,7 @@ class LegalizeTensor(Pass):
     def _mark(self, found: list[Any]) -> None:
         for each in found:
             if each.name == "linalg.softmax":
-                each = _softmax_on_tensors(each)
+                each = softmax_on_tensors(each)
             elif _has_dynamic_tiles(each):
                 self.fail(each, "with an inner tile of dynamic size is not supported: give the tile as a constant")
             each.attributes[_MARK] = ir.UnitAttr.get()
@@ -84,7 +84,7 @@ def _has_dynamic_tiles(op: Any) -> bool:
     return DYNAMIC in ir.DenseI64ArrayAttr(op.attributes["static_inner_tiles"])
 
 
-def _softmax_on_tensors(op: Any) -> Any:
+def softmax_on_tensors(op: Any) -> Any:
     """The decomposition wants tensors: read a memref softmax's operand as one, and write its result back."""
     source, destination = op.operands[0], op.operands[1]
     if not is_memref(source.type):

@@ -1,4 +1,4 @@
-"""morello-lift: contractions on memrefs become calls of private functions that hold one `morello.spec` each."""
+"""morello-lift: contractions and nests on memrefs become calls of private functions that hold one goal each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from morello_mlir import dialect, lifting
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.emit import Functions
+from morello_mlir.lifting.nests import (
+    IS_CONTRACTION,
+    LiftedNest,
+    NestFunctions,
+    calls,
+    explain_call,
+    explain_op,
+    is_inside,
+)
 
-from .base import Pass, option
+from .base import Pass, option, remark
 from .morello_group import clear_tags, report
+from .morello_return_to_argument import OWN_COPY
+
+Outcome = Lifted | Covered | Rejected | LiftedNest
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,10 @@ class MorelloLift(Pass):
     With `pack-constants`, inputs whose contents never change are constant operands of the Spec, which a schedule may
     pack ahead: parts of constant globals, and of arguments that are marked `morello.constant`, by which the caller
     promises that they hold at every call what they hold at the first.
+
+    With `nests`, elementwise ops, reductions and what else is a nest become `morello.nest` ops in the same way: the
+    functions that `morello-outline` made of chains of them, at their calls, and single ops. An output may then lie in
+    the place of an input, element for element.
     """
 
     name: ClassVar[str] = "morello-lift"
@@ -39,31 +55,76 @@ class MorelloLift(Pass):
     threads: int = option(1, help="how many threads each morello.spec has")
     pack_constants: bool = option(True, help="let schedules pack inputs ahead that never change")
     pack_limit: int = option(1024, help="the largest of them, in MiB")
+    nests: bool = option(False, help="also lift elementwise ops, reductions and chains of them")
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)
         for name in ("threads", "pack_limit"):
             if getattr(self, name) < 0:
                 self.fail(op, f"{name.replace('_', '-')} must not be negative: {getattr(self, name)}")
-        modules: dict[Any, Functions] = {}
-        done = []
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
-        for each, found in lifting.survey(op):
-            outcome = self._with_constants(each, _on_memrefs(each, found))
-            report(each, outcome)
-            if isinstance(outcome, Lifted):
+        found = self._survey(op)
+        modules: dict[Any, tuple[Functions, NestFunctions]] = {}
+        done = []
+        for each, outcome, holder in found:
+            self._report(each, outcome, holder)
+            if isinstance(outcome, (Lifted, LiftedNest)):
                 module = lifting.enclosing_module(each)
                 if module not in modules:
-                    modules[module] = Functions(module, self.threads)
+                    modules[module] = Functions(module, self.threads), NestFunctions(module, self.threads)
+                contractions, nests = modules[module]
                 try:
-                    modules[module].call(each, outcome)
+                    if isinstance(outcome, Lifted):
+                        contractions.call(each, outcome)
+                    else:
+                        nests.call(each, outcome, holder)
                 except SpecError as error:
                     self.fail(each, str(error))
             if not isinstance(outcome, Rejected):
                 done.append(each)
         for each in done:
             each.erase()
+        for function in dict.fromkeys(self._lifted_functions(found)):
+            function.erase()
         clear_tags(op)
+
+    def _survey(self, op: Any) -> list[tuple[Any, Outcome, Any]]:
+        """Every linalg op, and every call of a function around a nest: what becomes of it, and that function or None.
+        Ops in functions of which nothing will be left are not listed."""
+        found: list[tuple[Any, Outcome, Any]] = []
+        aliases = lifting.aliases_around(op)
+        if self.nests:
+            found += [(call, explain_call(call, function, aliases), function) for call, function in calls(op)]
+        gone = self._lifted_functions(found)
+        covered: list[Any] = []
+        for each, outcome in reversed(lifting.survey(op)):
+            if any(is_inside(each, function) for function in gone):
+                continue
+            if each in covered:
+                found.append((each, Covered(each), None))
+                continue
+            outcome = self._with_constants(each, _on_memrefs(each, outcome))
+            if self.nests and isinstance(outcome, Rejected) and not len(each.results):
+                outcome = _as_nest(explain_op(each, aliases), outcome)
+                if isinstance(outcome, LiftedNest) and outcome.fill is not None:
+                    covered.append(outcome.fill)
+            found.append((each, outcome, None))
+        return found[::-1]
+
+    def _lifted_functions(self, found: list[tuple[Any, Outcome, Any]]) -> list[Any]:
+        """The functions around nests all calls of which are lifted."""
+        kept = [function for _, outcome, function in found if isinstance(outcome, Rejected) and function is not None]
+        functions = [function for _, _, function in found if function is not None]
+        return [f for i, f in enumerate(functions) if f not in kept and f not in functions[:i]]
+
+    def _report(self, op: Any, outcome: Outcome, holder: Any) -> None:
+        if isinstance(outcome, LiftedNest):
+            if OWN_COPY not in op.attributes:
+                remark(op, f"{outcome.name} lifted: {outcome.spec}")
+        elif holder is not None and isinstance(outcome, Rejected):
+            remark(op, f"not lifted as one nest: {outcome.reason}")
+        else:
+            report(op, outcome)
 
     def _with_constants(self, op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
         if not self.pack_constants or not isinstance(outcome, Lifted):
@@ -79,3 +140,10 @@ def _on_memrefs(op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Cover
     if not isinstance(outcome, Rejected) and len(op.results):
         return Rejected("it is on tensors: bufferize first")
     return outcome
+
+
+def _as_nest(nest: LiftedNest | Rejected, contraction: Rejected) -> LiftedNest | Rejected:
+    """What becomes of an op that no contraction covers; of two reasons, the one that is to the point."""
+    if isinstance(nest, LiftedNest) or ("not a contraction" in contraction.reason and nest.reason != IS_CONTRACTION):
+        return nest
+    return contraction

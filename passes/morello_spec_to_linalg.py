@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import mlir.ir as ir
 from mlir.dialects import arith, linalg
 
-from morello_mlir.dialect import SpecOp, spec_ops
+from morello_mlir.dialect import SpecOp, nest_ops, spec_ops
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting.generic import generic
+from morello_mlir.lifting.nests import to_loops
 from morello_mlir.spec import FUNCTIONS, Spec, is_float
 
 from .base import Pass
@@ -21,7 +22,8 @@ _RANK = 3
 
 @dataclass(frozen=True)
 class SpecToLinalg(Pass):
-    """Say in linalg what `morello.spec` ops compute, whatever their schedules: the reference of a check.
+    """Say in linalg what `morello.spec` ops compute, whatever their schedules: the reference of a check. Of
+    `morello.nest` ops it makes plain loops.
 
     Ops whose operands are packed or in registers, as a partly executed schedule leaves them, stay.
     """
@@ -31,6 +33,11 @@ class SpecToLinalg(Pass):
     anchor: ClassVar[str | None] = None
 
     def run(self, op: Any) -> None:
+        for nest in nest_ops(op):
+            try:
+                to_loops(nest.operation, nest.spec)
+            except SpecError as error:
+                self.fail(nest.operation, str(error))
         for spec_op in spec_ops(op):
             if all(isinstance(v.type, ir.MemRefType) and v.type.rank == _RANK for v in spec_op.operands):
                 self._replace(spec_op)

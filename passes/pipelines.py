@@ -19,6 +19,7 @@ _BUFFERIZE = (
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
     "allow-return-allocs-from-loops}",
+    "morello-outline",
     "morello-deallocate",
 )
 
@@ -98,6 +99,7 @@ def morello_default(
     top_k: int | None = None,
     measure: bool = False,
     pack_constants: bool = True,
+    nests: bool = False,
 ) -> str:
     """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
 
@@ -107,6 +109,7 @@ def morello_default(
     optimize: false leaves everything to upstream's passes.
     top_k, measure: of `morello-search`: time the cheapest schedules on this machine, and take the fastest.
     pack_constants: whether weights are packed once instead of in every call.
+    nests: whether elementwise ops, reductions and chains of them are lifted too.
     """
     steps = stages(
         target=target,
@@ -116,6 +119,7 @@ def morello_default(
         top_k=top_k,
         measure=measure,
         pack_constants=pack_constants,
+        nests=nests,
         embedded=False,
     )
     return ",".join(text for text in steps.values() if text)
@@ -130,6 +134,7 @@ def stages(
     top_k: int | None = None,
     measure: bool = False,
     pack_constants: bool = True,
+    nests: bool = False,
     embedded: bool = True,
 ) -> dict[str, str]:
     """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
@@ -142,12 +147,16 @@ def stages(
         "top-k": "" if top_k is None else top_k,
         "measure": "true" if measure else "",
         "pack-constants": "" if pack_constants else "false",
+        "nests": "true" if nests else "",
     }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
+    fuse = "morello-fuse" if optimize and nests else ""
     return {
         # Without our passes, Specs that are written in the module are what they compute.
         "lift": ",".join(
-            text for text in (group, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide") if text
+            text
+            for text in (group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide")
+            if text
         ),
         "search": search,
         "apply": apply,

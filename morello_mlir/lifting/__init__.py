@@ -5,7 +5,7 @@
 
 from .aliases import Aliases, nested_ops
 from .constants import with_constants
-from .explain import enclosing_module, explain, survey
+from .explain import aliases_around, enclosing_module, explain, survey
 from .inputs import erase_unused, own_zero_fill, read_through_copies
 from .outcome import Covered, Lifted, Rejected
 from .plan import Loop, Operand, OuterLoop, Plan, make_plan
@@ -20,6 +20,7 @@ __all__ = [
     "OuterLoop",
     "Plan",
     "Rejected",
+    "aliases_around",
     "enclosing_module",
     "erase_unused",
     "explain",

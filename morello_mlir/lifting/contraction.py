@@ -117,7 +117,7 @@ def _loops(op: Any, maps: list[list[int | None]], views: tuple[View, ...]) -> tu
     if any(dim is None and size != 1 for dim, size in zip(maps[2], views[2].sizes, strict=True)):
         raise NotLifted("not a contraction: only a slice of the output is written")
     count = indexing_maps(op)[0].n_dims
-    kinds = _iterators(op, count)
+    kinds = declared_iterators(op, count)
     loops = []
     for d in range(count):
         at = [dims.index(d) if d in dims else None for dims in maps]
@@ -139,7 +139,7 @@ def _loops(op: Any, maps: list[list[int | None]], views: tuple[View, ...]) -> tu
     return tuple(loops)
 
 
-def _iterators(op: Any, count: int) -> list[str] | None:
+def declared_iterators(op: Any, count: int) -> list[str] | None:
     """The declared iterator types; None for named ops, whose maps imply them."""
     attributes = op.operation.attributes
     if "iterator_types" not in attributes:

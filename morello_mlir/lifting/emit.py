@@ -51,13 +51,13 @@ class Functions:
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
         name = self._function(lifted.plan, shifted, _Given(given_schedule(op), lifted.constants), op.location)
         with op.location, ir.InsertionPoint(op):
-            parts = [_metadata(v) for v in values]
+            parts = [metadata(v) for v in values]
             offsets = [offset for (_, offset), s in zip(parts, shifted, strict=True) if s]
             func.CallOp([], name, [base for base, _ in parts] + offsets)
 
     def _function(self, plan: Plan, shifted: tuple[bool, ...], given: _Given, location: Any) -> str:
         """The name of the function; its ops get the location of the first op that needs it."""
-        if self._threads > 1 and _may_share(given.schedule):
+        if self._threads > 1 and may_share(given.schedule):
             plan = replace(plan, spec=replace(plan.spec, serial=False, threads=self._threads))
         key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, given)
         if key not in self._made:
@@ -79,7 +79,7 @@ class Functions:
         return name
 
 
-def _may_share(schedule: str | None) -> bool:
+def may_share(schedule: str | None) -> bool:
     """Whether the Spec of an op with that schedule may have threads: one by hand that says nothing of them has one."""
     if schedule is None:
         return True
@@ -90,7 +90,7 @@ def _may_share(schedule: str | None) -> bool:
     return any(isinstance(step, (Parallel, Serial)) for step in steps) or isinstance(steps[0], Hole)
 
 
-def _metadata(value: Any) -> tuple[Any, Any]:
+def metadata(value: Any) -> tuple[Any, Any]:
     """(base as a rank-0 memref, offset) of a memref value."""
     op = memref.ExtractStridedMetadataOp(value)
     return op.results[0], op.results[1]

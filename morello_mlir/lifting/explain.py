@@ -24,7 +24,7 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
     aliases count. aliases: those of the op's module, where the caller asks about many ops of it.
     """
     try:
-        _check_place(op)
+        check_place(op)
         contraction = recognise(op)
         if contraction.on_tensors:
             zeroed = fill_on_tensors(contraction.values[2])
@@ -70,7 +70,7 @@ def _check_overlap(contraction: Contraction, aliases: Aliases) -> None:
             raise NotLifted(f"the output may overlap the {what} input")
 
 
-def _check_place(op: Any) -> None:
+def check_place(op: Any) -> None:
     """Raises NotLifted unless a call can stand where the op stands: in a function of a builtin.module."""
     parent = op.operation.parent
     while parent is not None and parent.operation.name.partition(".")[0] in _ENCLOSING:
@@ -89,6 +89,11 @@ def enclosing_module(op: Any) -> Any:
     while op.operation.name != "builtin.module":
         op = op.operation.parent
     return op.operation
+
+
+def aliases_around(op: Any) -> Aliases:
+    """The aliases of the outermost op around `op`."""
+    return Aliases(_root(op))
 
 
 def _root(op: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
@@ -34,8 +35,25 @@ def fill_on_tensors(out: Any) -> Any:
     return owner if owner.name.startswith("linalg.") and is_zero_fill(owner) else None
 
 
-def fill_before(op: Any, out: Any, aliases: Aliases) -> Any:
-    """The zero fill of exactly the memref `out` that `op` sees untouched, else None.
+def filled_with(op: Any) -> Any:
+    """The attribute of the constant that an op sets all of its only output to, reading no other memory; else None."""
+    if not is_structured(op):
+        return None
+    inputs, outputs = operands_of(op)
+    body = op.operation.regions[0].blocks[0]
+    operations = list(body.operations)
+    if len(outputs) != 1 or any(isinstance(i.type, ir.ShapedType) for i in inputs) or len(operations) != 1:
+        return None
+    value = operations[0].operation.operands[0]
+    if isinstance(value.owner, ir.Block) and value.owner == body:
+        value = op.operation.operands[ir.BlockArgument(value).arg_number]
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    return value.owner.operation.attributes["value"] if indexing_maps(op)[-1].is_permutation else None
+
+
+def fill_before(op: Any, out: Any, aliases: Aliases, is_fill: Callable[[Any], bool] = is_zero_fill) -> Any:
+    """The fill, by default with zeros, of exactly the memref `out` that `op` sees untouched, else None.
 
     It precedes `op` in the same block, and nothing in between may read or write what it wrote.
     """
@@ -46,7 +64,7 @@ def fill_before(op: Any, out: Any, aliases: Aliases) -> Any:
             break
         before.append(other.operation)
     for other in reversed(before):
-        if other.name.startswith("linalg.") and is_zero_fill(other) and operands_of(other)[1][0] == out:
+        if other.name.startswith("linalg.") and is_fill(other) and operands_of(other)[1][0] == out:
             return other
         if _may_touch(other, out, aliases):
             return None

@@ -1,0 +1,30 @@
+"""From linalg ops to nests: which ops one nest computes together, what it computes, and where."""
+
+from .choose import Chooser, is_contraction, is_others
+from .emit import NestFunctions
+from .enclose import enclose, tidy
+from .group import Nest
+from .lift import IS_CONTRACTION, LiftedNest, calls, explain_call, explain_op
+from .loops import to_loops
+from .outline import is_inside, outline, regions
+from .softmax import take_apart
+
+__all__ = [
+    "IS_CONTRACTION",
+    "Chooser",
+    "LiftedNest",
+    "Nest",
+    "NestFunctions",
+    "calls",
+    "enclose",
+    "explain_call",
+    "explain_op",
+    "is_contraction",
+    "is_inside",
+    "is_others",
+    "outline",
+    "regions",
+    "take_apart",
+    "tidy",
+    "to_loops",
+]
