@@ -178,7 +178,8 @@ class Body:
         for at, own in enumerate(self.names):
             if own == name:
                 return at
-        aliases = {f"y{k}": v for k, v in enumerate(self.outputs)}
+        many = len(self.outputs) > 1
+        aliases = {f"y{k}" if many else "y": v for k, v in enumerate(self.outputs)}
         if name in aliases:
             return aliases[name]
         have = ", ".join(n for n, v in zip(self.names, self.values, strict=True) if n and not v.is_leaf)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 
-from ..errors import SpecError
-from ..search.nest_steps import Pass, Rows
-from ..search.schedule import Hole, Node, Parallel, Serial
+from ..errors import ScheduleError, SpecError
+from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
+from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children
 from ..targets import COST_UNITS, Target, thread_count
-from .actions import check_tree, goal
-from .fill import fill
-from .plan import goals, swept_outputs, value_of
+from .actions import check_tree, goal, positions, rewritten
+from .cost import RowsModel, own_cost
+from .fill import fill, with_children
+from .leaf import LeafSearch
+from .plan import goals, rows_plan, swept_outputs, value_of
+from .rewrite import Child, reciprocal_body
+from .space import BLOCK_STEPS, shared_steps, stages
 from .spec import NestSpec
 
 
@@ -32,12 +37,17 @@ class NestSolution:
         return self.cost / COST_UNITS
 
 
+#: Among the dims that are cut: parts are made above.
+PARTS_MADE = -1
+
+
 class NestSearch:
     """Solves nests for one target; solved goals are kept. Thread-safe."""
 
     def __init__(self, target: Target):
         self.target = target
-        self._solved: dict[NestSpec, tuple[Node, int]] = {}
+        self._solved: dict[tuple[NestSpec, frozenset[int]], tuple[int, Node] | None] = {}
+        self._leaves: dict[NestSpec, tuple[int, Rows] | None] = {}
         self._lock = RLock()
 
     def goal(self, spec: NestSpec) -> NestSpec:
@@ -50,16 +60,98 @@ class NestSearch:
         threads = spec.threads or thread_count()
         return replace(spec, serial=threads == 1, threads=0 if threads == 1 else threads)
 
+    # ------------------------------------------------------------ the optimum
+
     def solve(self, spec: NestSpec) -> NestSolution:
         """The cheapest implementation of `spec` in its canonical form. Raises SpecError where a size is 0."""
         start = time.perf_counter()
         spec = self.goal(spec.canonical())
         with self._lock:
-            known = spec in self._solved
-            if not known:
-                self._solved[spec] = default(spec, self.target), 0
-            node, cost = self._solved[spec]
-        return NestSolution(spec, node, cost, "memo" if known else "search", time.perf_counter() - start)
+            known = (spec, frozenset()) in self._solved
+            found = self.best(spec)
+        assert found is not None, f"no schedule for {spec}"
+        return NestSolution(spec, found[1], found[0], "memo" if known else "search", time.perf_counter() - start)
+
+    def best(self, spec: NestSpec, cut: frozenset[int] = frozenset()) -> tuple[int, Node] | None:
+        """(cost, schedule) of the first of the cheapest; None where there is none. cut: dims whose loops are above,
+        and PARTS_MADE below `partial`, once which is enough."""
+        key = spec, cut
+        if key not in self._solved:
+            found: tuple[int, Node] | None = self.leaf(spec) if spec.serial else None
+            for step in self.steps(spec, cut):
+                option = self.complete_step(spec, step, cut)
+                if option and (found is None or option[0] < found[0]):
+                    found = option
+            self._solved[key] = found
+        return self._solved[key]
+
+    def leaf(self, spec: NestSpec) -> tuple[int, Rows] | None:
+        if spec not in self._leaves:
+            self._leaves[spec] = LeafSearch(spec, self.target).best()
+        return self._leaves[spec]
+
+    def steps(self, spec: NestSpec, cut: frozenset[int]) -> Iterator[Node]:
+        """The steps other than `rows` that are tried, with holes below, in the order that decides among equal costs."""
+        hole = Hole()
+        if reciprocal_body(spec) is not None:
+            yield Reciprocal(hole)
+        loops = [d for d in spec.parallel_dims if spec.dims[d] > 1 and not positions(spec, d)]
+        if spec.serial:
+            yield from self.blocks(spec, [d for d in loops if d not in cut])
+        else:
+            yield Serial(hole)
+            for d in loops:
+                n = spec.dims[d]
+                for size in shared_steps(n, spec.threads):
+                    yield Parallel(f"d{d}", size, hole, hole if n % size else None)
+            for d in spec.scan_dims if PARTS_MADE not in cut else ():
+                n = spec.dims[d]
+                for size in shared_steps(n, spec.threads)[:1]:
+                    yield Partial(f"d{d}", size, hole, hole if n % size else None, hole)
+        # A stage pays where its parts are cut apart otherwise than together.
+        if not spec.serial:
+            for values in stages(spec):
+                yield Stage(values, hole, hole)
+
+    def blocks(self, spec: NestSpec, dims: Sequence[int]) -> Iterator[Node]:
+        """Loops that keep near what comes back: where the cheapest `rows` has operands whose lines come back from
+        further than the nearest cache."""
+        rows = self.leaf(spec)
+        if not dims or rows is None or stays_near(spec, rows[1], self.target):
+            return
+        for d in dims:
+            n = spec.dims[d]
+            for size in BLOCK_STEPS:
+                if size < n:
+                    yield Tile(f"d{d}", size, Hole(), Hole() if n % size else None)
+
+    def complete_step(self, spec: NestSpec, step: Node, cut: frozenset[int]) -> tuple[int, Node] | None:
+        """(cost, schedule) with the cheapest below `step`; None where it is not legal, or nothing is below."""
+        try:
+            below = rewritten(spec, step, self.target).children
+        except ScheduleError:
+            return None
+        if isinstance(step, (Tile, Partial)):
+            cut = cut | {int(step.dim[1:]) if isinstance(step, Tile) else PARTS_MADE}
+        found = [self.best(c.spec, cut) for c in below]
+        if any(f is None for f in found):
+            return None
+        costs = [f[0] for f in found if f]
+        return self.total(spec, step, below, costs), with_children(step, [f[1] for f in found if f])
+
+    def total(self, spec: NestSpec, step: Node, below: Sequence[Child], costs: Sequence[int]) -> int:
+        """The cost of a step with what is below it: one after another, or as long as the thread with most to do."""
+        own = own_cost(spec, step, self.target)
+        if not isinstance(step, Parallel):
+            return own + sum(c.count * cost for c, cost in zip(below, costs, strict=True))
+        turns = sum(c.count for c in below)
+        most = -(-turns // spec.threads)
+        if len(costs) == 1:
+            return own + most * costs[0]
+        # The last thread has the remainder, and as many turns as any; others have one less if one is left over.
+        return own + max((most - (turns % spec.threads == 1)) * costs[0], (most - 1) * costs[0] + costs[1])
+
+    # ------------------------------------------------------------ schedules given by hand
 
     def complete(self, spec: NestSpec, node: Node) -> NestSolution:
         """`node`, whose steps name the dims of `spec` as they stand, with its holes filled by the search.
@@ -71,34 +163,45 @@ class NestSearch:
             return self.solve(spec)
         spec = self.goal(spec)
         check_tree(spec, node, self.target)
-        full = fill(spec, node, self.target, self._fill)
-        return NestSolution(spec, full, 0, "manual", time.perf_counter() - start)
+        with self._lock:
+            full = fill(spec, node, self.target, self._fill)
+        return NestSolution(spec, full, self.price(spec, full), "manual", time.perf_counter() - start)
 
     def _fill(self, spec: NestSpec, rows: Rows | None) -> Node:
-        return default(spec, self.target)
+        found: tuple[int, Node] | None
+        found = self.best(spec) if rows is None else LeafSearch(spec, self.target).best(rows)
+        if found is None:
+            raise ScheduleError(f"nothing fills {'the hole' if rows is None else rows.label()}, in {spec}")
+        return found[1]
+
+    def price(self, spec: NestSpec, node: Node) -> int:
+        """The cost of the schedule `node` of `spec`, in integer units. Raises ScheduleError where it is not legal or
+        has holes."""
+        if isinstance(node, Rows):
+            rewritten(spec, node, self.target)
+            return RowsModel(spec, self.target).cost(rows_plan(spec, node, self.target))
+        below = rewritten(spec, node, self.target).children
+        costs = [self.price(c.spec, b) for c, b in zip(below, children(node), strict=True)]
+        return self.total(spec, node, below, costs)
 
 
-def vector_dim(spec: NestSpec) -> int:
-    """A dim along which most operands are contiguous."""
-    score = [sum(2 * (o.strides[d] == 1) - (o.strides[d] > 1) for o in spec.operands) for d in range(len(spec.dims))]
-    return max(range(len(spec.dims)), key=lambda d: (score[d], min(spec.dims[d], 64), d))
+def stays_near(spec: NestSpec, rows: Rows, target: Target) -> bool:
+    """Whether all lines of operands that `rows` meets again come from the nearest cache."""
+    plan = rows_plan(spec, rows, target)
+    return RowsModel(spec, target).layout(plan).stays_near()
 
 
 def default(spec: NestSpec, target: Target) -> Node:
-    """A legal schedule: every reduction in a pass of its own, then the outputs."""
+    """A legal schedule, whatever it costs: every reduction in a pass of its own, then the outputs."""
     swept = len(swept_outputs(spec))
     names = goals(spec)
     split = len(names) - swept
     passes = [Pass((name,)) for name in sorted(names[:split], key=lambda n: value_of(n, spec))]
     if swept:
         passes.append(Pass(names[split:]))
-    rows = Rows(f"d{vector_dim(spec)}", 1, (), 0, tuple(passes))
-    if spec.serial:
-        return rows
-    for d in spec.parallel_dims:
-        if spec.dims[d] > 1 and spec.dims[d] % 2 == 0:
-            return Parallel(f"d{d}", spec.dims[d] // 2, rows, None)
-    return Serial(rows)
+    vector = max(range(len(spec.dims)), key=lambda d: (sum(o.strides[d] == 1 for o in spec.operands), spec.dims[d]))
+    rows = Rows(f"d{vector}", 1, (), 0, tuple(passes))
+    return rows if spec.serial else Serial(rows)
 
 
 _searches: dict[str, NestSearch] = {}

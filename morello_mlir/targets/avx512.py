@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Cache, Costs, LineCost, Narrow, Pairs, Target
+from .streams import AVX512_STREAMS
 
 _REGISTERS = 32
 #: Cycles that a k step takes beyond its multiply-adds (two start per cycle): a share of the loop. What measurements
@@ -78,5 +79,6 @@ AVX512 = Target(
             "maddwd": Pairs(1.0, 6.0),
         },
     ),
+    streams=AVX512_STREAMS,
     features=("+avx512f", "+avx512vl", "+avx512bw", "+avx512dq", "+avx512cd", "+avx2", "+fma", "+f16c", "+bmi2"),
 )

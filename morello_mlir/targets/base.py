@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..spec import dtype_bytes
+from .streams import AVX2_STREAMS, Streams
 
 #: Integer cost units in one cycle.
 COST_UNITS = 1000
@@ -172,7 +173,7 @@ class Target:
     vector_bytes, registers: of the vector unit. pack_rows: panel widths tried for an operand that kernels broadcast;
     pack_vectors: panel widths, in vectors, for one that they stream. kernel_table: cycles per k step of the
     broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in. accumulators: dtypes in
-    which its kernels add up. narrow: kernels for narrow element types.
+    which its kernels add up. narrow: kernels for narrow element types. streams: what nests cost.
     cpu, features: what code generation is told ('' = the host's).
     """
 
@@ -192,6 +193,7 @@ class Target:
     features: tuple[str, ...] = ()
     accumulators: tuple[str, ...] = ("f32", "f64", "i32", "i64")
     narrow: Narrow = field(default_factory=Narrow)
+    streams: Streams = AVX2_STREAMS
 
     def lanes(self, dtype: str) -> int:
         """Elements per vector register."""

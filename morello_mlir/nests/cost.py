@@ -1,0 +1,350 @@
+"""What schedules of nests cost (docs/nests.md). Cycles until the end, where `fixed` makes integers of them.
+
+A sweep takes max(C, M) + overlap * min(C, M): C is what its instructions take, M what its lines do (see `touch`). To
+that come, for each group, setting out, combining lanes, and what is computed once per row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..search.schedule import Node, Parallel
+from ..targets import LINE, Target, fixed
+from ..targets.streams import PerLine
+from .ops import REDUCE, element_bytes, is_float
+from .plan import PassPlan, RowsPlan, innermost
+from .spec import NestSpec
+from .touch import Key, Layout, key_of_operand
+
+#: How many values are alive beside accumulators, for each that an iteration computes side by side.
+LIVE = 1.5
+#: Instructions of a turn of a loop beside its work.
+TURN = 3
+
+
+@dataclass(slots=True)
+class Work:
+    """What a sweep of one group does: cycles of units, counts of instructions, iterations, registers too few."""
+
+    arithmetic: float = 0.0
+    instructions: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    turns: float = 0.0
+    chain: float = 0.0
+    spilled: float = 0.0
+    extra: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        """Both in one loop."""
+        return Work(
+            self.arithmetic + other.arithmetic,
+            self.instructions + other.instructions,
+            self.loads + other.loads,
+            self.stores + other.stores,
+            max(self.turns, other.turns),
+            max(self.chain, other.chain),
+            self.spilled + other.spilled,
+            self.extra + other.extra,
+        )
+
+
+class RowsModel:
+    """The cost of `rows` of one nest, for any of its schedules; what they have in common is worked out once."""
+
+    def __init__(self, spec: NestSpec, target: Target):
+        self.spec, self.target, self.s = spec, target, target.streams
+        self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
+        self._work: dict[object, Work] = {}
+
+    def layout(self, plan: RowsPlan) -> Layout:
+        group = tuple(n if s else min(t, n) for n, s, t in zip(self.spec.dims, self.spec.scan, plan.tile, strict=True))
+        key = plan.vector, group
+        if key not in self.layouts:
+            self.layouts[key] = Layout(self.spec, self.target, plan.vector, plan.lanes, group)
+        return self.layouts[key]
+
+    def cost(self, plan: RowsPlan) -> int:
+        """Of the plan, in integer units."""
+        return fixed(self.cycles(plan))
+
+    def cycles(self, plan: RowsPlan) -> float:
+        layout = self.layout(plan)
+        memory = self.memory(plan, layout)
+        total = self.around(plan, layout)
+        for sweep in plan.sweeps:
+            passes = [plan.passes[j] for j, _ in sweep]
+            total += self.combined(self.compute(passes, layout, plan), sum(memory[j] for j, _ in sweep))
+        return total
+
+    def combined(self, compute: float, memory: float) -> float:
+        return max(compute, memory) + self.s.overlap * min(compute, memory)
+
+    def compute(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
+        """Cycles of the instructions of passes that are one sweep, over all groups."""
+        total = 0.0
+        for shape, count in layout.shapes:
+            work = self.work(passes[0], layout, shape, plan)
+            for p in passes[1:]:
+                work = work + self.work(p, layout, shape, plan)
+            total += count * self.busy(work)
+        return total
+
+    def around(self, plan: RowsPlan, layout: Layout) -> float:
+        """What comes to the sweeps, over all groups: setting out, combining lanes, what is computed once per row."""
+        total = 0.0
+        for shape, count in layout.shapes:
+            each = self.values(plan.before, layout, shape) + sum(self.between(p, layout, shape) for p in plan.passes)
+            total += count * each
+        if self.spec.scan_dims:
+            total += layout.groups * self.s.sweep * len(plan.sweeps)
+        if plan.pipelined:
+            inner = innermost(plan)
+            assert inner is not None
+            # At both ends there are sweeps in which some of the passes have nothing to do.
+            restarts = layout.groups // (self.spec.dims[inner] // plan.tile[inner])
+            total += restarts * max(late for sweep in plan.sweeps for _, late in sweep) * self.s.ramp
+        return total
+
+    # ------------------------------------------------------------ memory
+
+    def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[float]:
+        """By pass: cycles of the lines that all groups touch. past: all outputs are written past the caches, instead of
+        those of passes that say so."""
+        tour = _Tour(self, plan, layout, past)
+        return [tour.visit(j, p) for j, p in enumerate(plan.passes)]
+
+    # ------------------------------------------------------------ instructions
+
+    def busy(self, w: Work) -> float:
+        """Cycles of a sweep of one group."""
+        s = self.s
+        busy = max(w.arithmetic, w.loads * s.loads, w.stores * s.stores, (w.instructions + TURN * w.turns) / s.issue)
+        return max(busy, w.chain) + w.turns * s.loop + w.spilled * s.spill + w.extra
+
+    def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
+        """Of pass `p` for one group of `shape` (steps along every dim)."""
+        stores = tuple(s.value for s in p.stores)
+        corrected = tuple(v for v in p.loads if v in plan.stored and self._scaled(plan, v))
+        what = (p.reductions, p.outputs, p.loads, p.compute, stores, corrected)
+        key = (layout.vector, shape, p.step.unroll, p.step.online, what)
+        if key not in self._work:
+            self._work[key] = self._count(p, layout, shape, len(corrected))
+        return self._work[key]
+
+    def _scaled(self, plan: RowsPlan, value: int) -> bool:
+        """Whether a stored value must be corrected for the maximum of its block."""
+        return any(p.step.online and value in p.scaling for p in plan.passes if value in {s.value for s in p.stores})
+
+    def _count(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], corrected: int) -> Work:
+        spec, s = self.spec, self.s
+        units = self.units(layout, shape)
+        side = {d: min(p.unroll(d), units[d]) for d in spec.scan_dims}
+        turns = math.prod(-(-units[d] // side[d]) for d in spec.scan_dims)
+        w = Work(turns=turns if spec.scan_dims else 0)
+        beside = 1.0
+        for v in p.compute:
+            n = self.instances(v, units, side)
+            value = spec.body.values[v]
+            if value.is_leaf and value.op != "index":
+                continue
+            cycles = self.op(v)
+            w.arithmetic += n * cycles
+            w.instructions += n * cycles / s.arithmetic
+            beside = max(beside, n / max(1, turns))
+        for v in p.loads:
+            n = self.instances(v, units, side)
+            self._access(w, v, n, layout, s.gather)
+        for k in p.outputs:
+            n = math.prod(units[d] for d in range(len(units)) if spec.outputs[k].strides[d] or spec.scan[d] is False)
+            self._scattered(w, spec.outputs[k].strides[layout.vector], n, layout)
+        for st in p.stores:
+            stride = 1 if st.output is None else spec.outputs[st.output].strides[layout.vector]
+            self._scattered(w, stride, self.instances(st.value, units, side), layout)
+        full = math.prod(units[d] for d in range(len(units)))
+        w.arithmetic += corrected * full * s.arithmetic
+        accumulators = sum(self._accumulators(r, units, side) for r in p.reductions)
+        if p.reductions:
+            w.chain = turns * s.latency
+        if p.maximum is not None:
+            self._online(w, p, units, side, turns, layout)
+        need = accumulators + LIVE * beside + 2
+        w.spilled = turns * max(0.0, need - self.target.registers)
+        return w
+
+    def units(self, layout: Layout, shape: Sequence[int]) -> list[int]:
+        """Steps along every dim: vectors along the vector dim."""
+        return [-(-n // layout.lanes) if d == layout.vector else n for d, n in enumerate(shape)]
+
+    def instances(self, v: int, units: Sequence[int], side: dict[int, int]) -> float:
+        """How often value `v` is computed in a sweep: once for unrolled steps along which it does not vary."""
+        along = self.spec.varies[v]
+        if self.spec.body.values[v].reduces:
+            # An accumulator takes every step.
+            along = along | frozenset(self.spec.scan_dims)
+        n = 1.0
+        for d, count in enumerate(units):
+            n *= count if d in along else -(-count // side[d]) if d in side else 1
+        return n
+
+    def _accumulators(self, r: int, units: Sequence[int], side: dict[int, int]) -> float:
+        own = math.prod(units[d] for d in self.spec.varies[r])
+        return own * math.prod(side.values())
+
+    def op(self, v: int) -> float:
+        """Cycles of value `v`, per vector."""
+        s, value = self.s, self.spec.body.values[v]
+        name = value.op.removeprefix(REDUCE)
+        if value.reduces and name.startswith("arg"):
+            return 4 * s.arithmetic
+        if value.reduces and name == "sum":
+            name = "add"
+        wide = s.double if value.dtype in ("f64", "i64") else 1.0
+        if name in s.op:
+            return s.op[name] * (wide if is_float(value.dtype) else 8)
+        slow = not is_float(value.dtype) and name in ("div", "rem", "udiv", "urem")
+        if slow or name == "rem":
+            return 60.0 * s.arithmetic
+        return s.counts.get(name, 1) * s.arithmetic
+
+    def _access(self, w: Work, v: int, n: float, layout: Layout, each: float) -> None:
+        value = self.spec.body.values[v]
+        stride = 1
+        if value.op == "input":
+            stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector]
+        if stride in (0, 1):
+            w.loads += n
+            w.instructions += n
+        else:
+            w.extra += n * layout.lanes * each
+
+    def _scattered(self, w: Work, stride: int, n: float, layout: Layout) -> None:
+        if stride == 1:
+            w.stores += n
+            w.instructions += n
+        else:
+            w.extra += n * layout.lanes * self.s.scatter
+
+    def _online(
+        self, w: Work, p: PassPlan, units: Sequence[int], side: dict[int, int], turns: float, layout: Layout
+    ) -> None:
+        """What keeping up with a running maximum adds: per unrolled step, or per block."""
+        s, spec = self.s, self.spec
+        assert p.maximum is not None
+        rows = math.prod(units[d] for d in spec.varies[p.maximum])
+        sums = sum(1 for r in p.reductions if r != p.maximum)
+        correct = s.counts.get("exp", 9) * s.arithmetic + (1 + sums) * s.arithmetic
+        if not p.step.online:
+            w.arithmetic += turns * rows * (correct + s.arithmetic)
+            w.instructions += turns * rows * (correct / s.arithmetic + 1)
+            w.chain = turns * s.online
+            return
+        last = layout.vector if spec.scan[layout.vector] else spec.scan_dims[-1]
+        lanes = layout.lanes if last == layout.vector else 1
+        blocks = -(-units[last] * lanes // p.step.online)
+        blocks *= math.prod(units[d] for d in spec.scan_dims if d != last)
+        w.extra += blocks * (s.block + 2 * s.sweep + s.lanes + rows * correct)
+        w.loads += sum(self.instances(v, units, side) for v in p.loads)
+
+    def between(self, p: PassPlan, layout: Layout, shape: tuple[int, ...]) -> float:
+        """Of one group, before and after a sweep."""
+        s, spec = self.s, self.spec
+        units = self.units(layout, shape)
+        total = 0.0
+        if spec.scan[layout.vector]:
+            for r in p.reductions:
+                points = math.prod(units[d] for d in spec.varies[r])
+                total += s.lanes * (1 + (points - 1) / 2)
+        return total + self.values(p.after, layout, shape) + s.stores * len(p.writes_after)
+
+    def values(self, computed: Iterable[int], layout: Layout, shape: tuple[int, ...]) -> float:
+        """Of values that are computed once per row."""
+        s, spec = self.s, self.spec
+        units = self.units(layout, shape)
+        total = 0.0
+        for v in computed:
+            value = spec.body.values[v]
+            if value.op == "const":
+                continue
+            points = math.prod(units[d] for d in spec.varies[v])
+            name = value.op
+            dear = name in s.op or s.counts.get(name, 1) > 4
+            total += (s.far_op if dear else s.step) * (1 + (points - 1) / 2)
+        return total
+
+
+class _Tour:
+    """The passes of a group one after another: where each finds what it touches."""
+
+    def __init__(self, model: RowsModel, plan: RowsPlan, layout: Layout, past: bool):
+        self.model, self.plan, self.layout, self.past = model, plan, layout, past
+        self.s = model.s
+        self.per = len(plan.sweeps)
+        self.touched: dict[Key, int] = {}
+        self.reads = [[self.place(v) for v in p.loads] for p in plan.passes]
+        self.writes = [
+            [self.place(s.value) for s in p.stores] + [self.output(k) for k in p.outputs] for p in plan.passes
+        ]
+        self.sizes = [0.0] * self.per
+        for j in range(len(plan.passes)):
+            for key in {key for key, _ in (*self.reads[j], *self.writes[j])}:
+                self.sizes[j % self.per] += LINE * self.lines(key)
+
+    def place(self, value: int) -> tuple[Key, int]:
+        """Where a loaded value lies: what it counts as, and the operand whose place it is (-1: scratch)."""
+        store = self.plan.stored.get(value)
+        if store is None:
+            k = int(self.plan.spec.body.values[value].attr or 0)
+            return key_of_operand(self.plan.spec, k), k
+        return (("scratch", value), -1) if store.output is None else self.output(store.output)
+
+    def output(self, k: int) -> tuple[Key, int]:
+        operand = len(self.plan.spec.inputs) + k
+        return key_of_operand(self.plan.spec, operand), operand
+
+    def lines(self, key: Key) -> float:
+        """The lines of one group."""
+        if key[0] == "operand":
+            return self.layout.lines(key)
+        size = element_bytes(self.plan.spec.body.values[key[1]].dtype)
+        return max(1.0, self.plan.scratch_elements * size / LINE)
+
+    def level(self, since: int, j: int) -> str:
+        """Where pass `j` finds what pass `since` of the same group touched."""
+        return self.layout.level(sum(self.sizes[t % self.per] for t in range(since, j)))
+
+    def visit(self, j: int, p: PassPlan) -> float:
+        total = 0.0
+        for key, operand in self.reads[j]:
+            total += self.cycles(j, key, operand, self.s.read, self.s.read)
+            self.touched[key] = j
+        written = {self.output(k)[0] for k in p.outputs} if self.past or p.step.streaming else ()
+        for key, operand in self.writes[j]:
+            if key in written:
+                total += self.cycles(j, key, operand, self.s.past, self.s.past)
+            else:
+                total += self.cycles(j, key, operand, self.s.allocate, self.s.touched)
+            self.touched[key] = j
+        return total
+
+    def cycles(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
+        """Of all groups' lines of `key`: what a line costs that this group has not touched, and one that it has."""
+        if key in self.touched:
+            return self.lines(key) * self.layout.groups * again.at(self.level(self.touched[key], j))
+        if operand < 0:
+            return self.lines(key) * self.layout.groups * again.at(self.layout.level(self.layout.footprint))
+        return self.layout.first(operand, new)
+
+
+def own_cost(spec: NestSpec, node: Node, target: Target) -> int:
+    """What a step other than `rows` costs itself, beside the goals that it leaves."""
+    if not isinstance(node, Parallel):
+        return 0
+    own = fixed(target.costs.fork_join)
+    if not spec.far:
+        return own
+    # With all threads at it, the whole takes no less than DRAM does, whatever each would take by itself.
+    crowded = max(0.0, 1 / target.costs.far_streams - 1 / spec.threads)
+    return own + fixed(spec.bytes / LINE * target.streams.read.dram * crowded)
