@@ -54,8 +54,9 @@ class Work:
 class RowsModel:
     """The cost of `rows` of one nest, for any of its schedules; what they have in common is worked out once."""
 
-    def __init__(self, spec: NestSpec, target: Target):
+    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
         self.spec, self.target, self.s = spec, target, target.streams
+        self.near = near
         self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
         self._work: dict[object, Work] = {}
 
@@ -63,7 +64,7 @@ class RowsModel:
         group = tuple(n if s else min(t, n) for n, s, t in zip(self.spec.dims, self.spec.scan, plan.tile, strict=True))
         key = plan.vector, group
         if key not in self.layouts:
-            self.layouts[key] = Layout(self.spec, self.target, plan.vector, plan.lanes, group)
+            self.layouts[key] = Layout(self.spec, self.target, plan.vector, plan.lanes, group, self.near)
         return self.layouts[key]
 
     def cost(self, plan: RowsPlan) -> int:

@@ -15,11 +15,13 @@ from .touch import Layout
 
 
 class LeafSearch:
-    """Finds the cheapest `rows` of one nest."""
+    """Finds the cheapest `rows` of one nest. near: as if lines of operands that come back did so from the nearest
+    cache."""
 
-    def __init__(self, spec: NestSpec, target: Target):
+    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
         self.spec, self.target = spec, target
-        self.model = RowsModel(spec, target)
+        self.near = near
+        self.model = RowsModel(spec, target, near=near)
         self.lanes = lanes_of(spec, target)
         self._unrolled: dict[object, tuple[float, tuple[tuple[str, int], ...]]] = {}
 

@@ -17,7 +17,7 @@ from .fill import fill, with_children
 from .leaf import LeafSearch
 from .plan import goals, rows_plan, swept_outputs, value_of
 from .rewrite import Child, reciprocal_body
-from .space import BLOCK_STEPS, shared_steps, stages
+from .space import BLOCK_GAIN, BLOCK_STEPS, shared_steps, stages
 from .spec import NestSpec
 
 
@@ -108,16 +108,19 @@ class NestSearch:
                 n = spec.dims[d]
                 for size in shared_steps(n, spec.threads)[:1]:
                     yield Partial(f"d{d}", size, hole, hole if n % size else None, hole)
-        # A stage pays where its parts are cut apart otherwise than together.
-        if not spec.serial:
+        # A stage pays where its parts are shared among the threads otherwise than the whole can be.
+        if not spec.serial and all(spec.dims[d] < spec.threads for d in loops):
             for values in stages(spec):
                 yield Stage(values, hole, hole)
 
     def blocks(self, spec: NestSpec, dims: Sequence[int]) -> Iterator[Node]:
-        """Loops that keep near what comes back: where the cheapest `rows` has operands whose lines come back from
-        further than the nearest cache."""
-        rows = self.leaf(spec)
-        if not dims or rows is None or stays_near(spec, rows[1], self.target):
+        """Loops that keep near what comes back: where the cheapest `rows` would be cheaper by a share of BLOCK_GAIN if
+        it all came from the nearest cache."""
+        rows = self.leaf(spec) if dims else None
+        if rows is None or stays_near(spec, rows[1], self.target):
+            return
+        least = LeafSearch(spec, self.target, near=True).best()
+        if least is None or least[0] > (1 - BLOCK_GAIN) * rows[0]:
             return
         for d in dims:
             n = spec.dims[d]

@@ -254,6 +254,8 @@ def streams(p: PassPlan, spec: NestSpec, vector: int) -> bool:
 
 #: Steps of a serial loop over a parallel dim that keeps near what comes back.
 BLOCK_STEPS = (16, 64, 256)
+#: The share of the cost that such a loop must be able to save.
+BLOCK_GAIN = 0.1
 #: Into how many parts for each thread a loop is cut that threads share.
 PARTS = (1, 2, 4)
 

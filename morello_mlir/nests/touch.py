@@ -50,13 +50,15 @@ def line_runs(strides: Sequence[int], steps: Sequence[int], nbytes: int) -> tupl
 
 @dataclass(frozen=True)
 class Layout:
-    """How groups are cut: the vector dim, lanes, and the steps of a group along every dim (all, along scan dims)."""
+    """How groups are cut: the vector dim, lanes, and the steps of a group along every dim (all, along scan dims). near:
+    as if lines that come back did so from the nearest cache."""
 
     spec: NestSpec
     target: Target
     vector: int
     lanes: int
     group: tuple[int, ...]
+    near: bool = False
 
     def level(self, nbytes: float) -> str:
         """Where what `nbytes` have passed over is found again."""
@@ -148,7 +150,8 @@ class Layout:
         for i in reversed(range(len(self._loops))):
             turns = self._loops[i][0]
             met = turns * lines[i] - lines[i + 1]
-            again += outer * max(0.0, met) * table.at(self.level(self._footprints[i]))
+            level = "L1" if self.near else self.level(self._footprints[i])
+            again += outer * max(0.0, met) * table.at(level)
             outer *= turns
         return lines[-1] * table.at(self.cold(k)) + again + self.jumps(k)
 
