@@ -19,10 +19,12 @@ GROUP = "morello.group"
 
 @dataclass(frozen=True)
 class MorelloGroup(Pass):
-    """Tag every contraction that can be lifted, and the fill that zeroes its accumulator, with one `morello.group`.
+    """Tag every contraction that can be lifted, the fill that zeroes its accumulator, and the elementwise ops that its
+    Spec can do as well, with one `morello.group`.
 
     On tensors, prepare for it what bufferization would make costly: a contraction gets a zero fill of its own
-    instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from. Meaning
+    instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from. So do the
+    elementwise ops; where there are any, another tensor that the contraction adds to is added by such an op. Meaning
     is preserved. The tags survive bufferization; ops without one are left as they are.
     """
 
@@ -39,17 +41,28 @@ class MorelloGroup(Pass):
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
                     lifting.own_zero_fill(lifting.read_through_copies(each))
+            for each, outcome in lifting.survey(op):
+                if isinstance(outcome, Lifted) and outcome.on_tensors and outcome.members:
+                    _prepare_members(each, outcome)
             lifting.erase_unused(op)
         clear_tags(op)
         number = 0
         for each, outcome in lifting.survey(op):
             if isinstance(outcome, Lifted):
-                for member in (each, outcome.zeroed):
+                for member in (each, outcome.zeroed, *outcome.members):
                     if member is not None:
                         member.attributes[GROUP] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
                 number += 1
             if self.explain:
                 report(each, outcome)
+
+
+def _prepare_members(op: Any, lifted: Lifted) -> None:
+    """What makes the elementwise ops around a contraction cheap operands of its Spec."""
+    for member in lifted.members:
+        lifting.read_operands_through(member)
+    if lifted.spec.info.accumulates and str(op.results[0].type.element_type) == lifted.spec.sums:
+        lifting.add_afterwards(op)
 
 
 def clear_tags(op: Any) -> None:

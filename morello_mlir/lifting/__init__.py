@@ -6,7 +6,7 @@
 from .aliases import Aliases, nested_ops
 from .constants import with_constants
 from .explain import aliases_around, enclosing_module, explain, survey
-from .inputs import erase_unused, own_zero_fill, read_through_copies
+from .inputs import add_afterwards, erase_unused, own_zero_fill, read_operands_through, read_through_copies
 from .outcome import Covered, Lifted, Rejected
 from .plan import Loop, Operand, OuterLoop, Plan, make_plan
 from .quantized import without_zero_points
@@ -20,6 +20,7 @@ __all__ = [
     "OuterLoop",
     "Plan",
     "Rejected",
+    "add_afterwards",
     "aliases_around",
     "enclosing_module",
     "erase_unused",
@@ -27,6 +28,7 @@ __all__ = [
     "make_plan",
     "nested_ops",
     "own_zero_fill",
+    "read_operands_through",
     "read_through_copies",
     "survey",
     "with_constants",

@@ -74,7 +74,7 @@ def recognise(op: Any) -> Contraction:
         raise NotLifted(f"not a contraction: it has {_count(inputs, 'input')} and {_count(outputs, 'output')}")
     dtypes = _dtypes(op)
     values = (*inputs, *outputs)
-    maps = [_dims_of(m, what) for m, what in zip(indexing_maps(op), _NAMES, strict=True)]
+    maps = [dims_of(m, what) for m, what in zip(indexing_maps(op), _NAMES, strict=True)]
     views = tuple(view_of(v.type, what) for v, what in zip(values, _NAMES, strict=True))
     if not views[2].injective:
         raise NotLifted(f"elements of the output overlap ({values[2].type})")
@@ -98,7 +98,7 @@ def _dtypes(op: Any) -> tuple[str, str, str]:
     raise NotLifted("not a contraction: the body is not out + lhs * rhs")
 
 
-def _dims_of(affine: Any, what: str) -> list[int | None]:
+def dims_of(affine: Any, what: str) -> list[int | None]:
     """The loop of each dim of an operand; None where the map says 0. Raises NotLifted for anything else."""
     dims: list[int | None] = []
     for expr in affine.results:
@@ -133,7 +133,7 @@ def _loops(op: Any, maps: list[list[int | None]], views: tuple[View, ...]) -> tu
         expected = "reduction" if role == "k" else "parallel"
         if size != 1 and kinds is not None and kinds[d] != expected:
             raise NotLifted(f"not a contraction: loop d{d} is declared {kinds[d]} and indexed as {expected}")
-        loops.append(Loop(role, size, strides))  # type: ignore[arg-type]
+        loops.append(Loop(role, size, strides))
     if not any(loop.role == "k" for loop in loops):
         raise NotLifted("not a contraction: no loop is reduced")
     return tuple(loops)

@@ -42,7 +42,7 @@ class Functions:
         self._taken = {str(op.attributes["sym_name"]) for op in body.operations if "sym_name" in op.attributes}
 
     def call(self, op: Any, lifted: Lifted) -> None:
-        """Puts a call in place of `op`, which stays for the caller to erase.
+        """Puts a call in place of `op` and the members of its chain, which stay for the caller to erase.
 
         A function takes the base pointers as rank-0 memrefs, because a view at an offset does not survive the bare-
         pointer calling convention; offsets other than zero follow as `index` arguments.
@@ -50,7 +50,7 @@ class Functions:
         values = [lifted.values[operand.source] for operand in lifted.plan.operands]
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
         name = self._function(lifted.plan, shifted, _Given(given_schedule(op), lifted.constants), op.location)
-        with op.location, ir.InsertionPoint(op):
+        with op.location, ir.InsertionPoint(_last([op.operation, *lifted.members])):
             parts = [metadata(v) for v in values]
             offsets = [offset for (_, offset), s in zip(parts, shifted, strict=True) if s]
             func.CallOp([], name, [base for base, _ in parts] + offsets)
@@ -70,13 +70,22 @@ class Functions:
     def _unused_name(self, plan: Plan) -> str:
         spec = plan.spec
         dtypes = "_".join(dict.fromkeys(t.dtype for t in spec.operands))
-        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{dtypes}"
+        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{dtypes}{'_then' if spec.then else ''}"
         name, count = stem, 0
         while f'"{name}"' in self._taken:
             count += 1
             name = f"{stem}_{count}"
         self._taken.add(f'"{name}"')
         return name
+
+
+def _last(ops: list[Any]) -> Any:
+    """The last of ops of one block."""
+    last = ops[0]
+    for op in ops[1:]:
+        if last.is_before_in_block(op):
+            last = op
+    return last
 
 
 def may_share(schedule: str | None) -> bool:
@@ -111,13 +120,16 @@ def given_schedule(op: Any) -> str | None:
 
 
 def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], given: _Given) -> None:
-    scalars = [ir.Type.parse(element_type(t.dtype)) for t in plan.spec.operands]
+    dtypes = [t.dtype for t in plan.spec.operands]
+    dtypes += [e.dtype for e in plan.spec.then.extras] if plan.spec.then else []
+    scalars = [ir.Type.parse(element_type(dtype)) for dtype in dtypes]
     inputs = [ir.MemRefType.get([], scalar) for scalar in scalars] + [ir.IndexType.get()] * sum(shifted)
     function = func.FuncOp(name, (inputs, []), visibility="private")
     function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
-        bases, rest = list(block.arguments)[:3], iter(list(block.arguments)[3:])
+        count = len(plan.operands)
+        bases, rest = list(block.arguments)[:count], iter(list(block.arguments)[count:])
         offsets = [next(rest) if s else None for s in shifted]
         _build_nest(plan, bases, offsets, given)
         func.ReturnOp([])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from morello_mlir.errors import SpecError
@@ -9,8 +11,10 @@ from morello_mlir.errors import SpecError
 from .aliases import Aliases, nested_ops
 from .contraction import Contraction, recognise
 from .fills import fill_before, fill_on_tensors
+from .follow import chains
 from .outcome import Covered, Lifted, NotLifted, Rejected
-from .plan import make_plan
+from .plan import Finish, Loop, Plan, make_plan
+from .then import OUT, Chain
 
 #: What may enclose a lifted op, up to its function: ops that run their regions in place, on this thread or on others
 #: of the same machine.
@@ -46,8 +50,54 @@ def survey(root: Any) -> list[tuple[Any, Lifted | Covered | Rejected]]:
     aliases = Aliases(_root(root))
     ops = [op for op in nested_ops(root) if is_linalg(op) and not is_linalg(op.parent)]
     found = {op: explain(op, aliases) for op in ops}
+    members: dict[Any, Covered] = {}
+    for op in ops:
+        outcome = found[op]
+        if isinstance(outcome, Lifted):
+            others = {o for o, f in found.items() if isinstance(f, Lifted)}
+            grown = with_followers(op, outcome, aliases, {*others, *members})
+            found[op] = grown
+            members.update(dict.fromkeys(grown.members, Covered(op)))
     covered = {f.fill: Covered(op) for op, f in found.items() if isinstance(f, Lifted) and _is_sole_user(op, f)}
+    covered = {**covered, **members}
     return [(op, covered.get(op, outcome)) for op, outcome in found.items()]
+
+
+def with_followers(op: Any, lifted: Lifted, aliases: Aliases, claimed: Collection[Any]) -> Lifted:
+    """`lifted`, what becomes of `op`, with as many of the elementwise ops around it as its Spec can do too. claimed:
+    ops that it cannot have."""
+    if any(loop.reduction for loop in lifted.plan.outer):
+        return lifted
+    contraction = recognise(op)
+    for chain in chains(op, contraction, lifted.zeroed, None if lifted.on_tensors else aliases, claimed):
+        try:
+            plan = _plan_of(contraction, chain)
+        except (NotLifted, SpecError):
+            continue
+        if _shape(plan) == _shape(lifted.plan):
+            values = (*contraction.values[:2], chain.out, *chain.extras)
+            return replace(lifted, plan=plan, values=values, members=chain.members)
+    return lifted
+
+
+def _shape(plan: Plan) -> tuple[object, ...]:
+    """What must not change for the sake of what is done to the sums; the roles of m and n may."""
+    b, m, k, n = plan.spec.dims
+    return b, k, {m, n}, len(plan.outer)
+
+
+def _plan_of(contraction: Contraction, chain: Chain) -> Plan:
+    reduced = (loop for loop in contraction.loops if loop.role == "k")
+    none = (None,) * (1 + len(chain.extras))
+    loops = [replace(loop, strides=(*loop.strides[:2], *none)) for loop in reduced]
+    for axis in chain.axes:
+        has = [axis.role in roles for roles in ("bm", "bn")]
+        inputs = [axis.along(i) if there else None for i, there in enumerate(has)]
+        extras = (axis.along(("x", i)) for i in range(len(chain.extras)))
+        loops.append(Loop(axis.role, axis.size, (*inputs, axis.along(OUT), *extras)))
+    element = [str(v.type.element_type) for v in (chain.out, *chain.extras)]
+    finish = Finish(chain.body, chain.sums, tuple(element[1:]))
+    return make_plan(loops, (*contraction.dtypes[:2], element[0]), chain.accumulates, finish)
 
 
 def is_linalg(op: Any) -> bool:

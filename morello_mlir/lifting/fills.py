@@ -13,7 +13,7 @@ from .contraction import indexing_maps, is_structured, operands_of
 
 #: Dialects whose ops touch no memory but that of their memref operands. Whatever else stands between a fill and its
 #: contraction (a call, say) may read the zeros.
-_TRANSPARENT = ("affine", "arith", "complex", "index", "linalg", "math", "memref", "scf", "ub", "vector")
+TRANSPARENT = ("affine", "arith", "complex", "index", "linalg", "math", "memref", "scf", "ub", "vector")
 
 
 def is_zero_fill(op: Any) -> bool:
@@ -76,7 +76,7 @@ def _may_touch(op: Any, out: Any, aliases: Aliases) -> bool:
     for each in (op, *nested_ops(op)):
         if each.name in VIEWS or each.name == "memref.dim":
             continue  # looks at no elements; what uses the view is seen by itself
-        if each.name.partition(".")[0] not in _TRANSPARENT:
+        if each.name.partition(".")[0] not in TRANSPARENT:
             return True
         if any(is_memref(o) and aliases.may_overlap(o, out) for o in each.operands):
             return True

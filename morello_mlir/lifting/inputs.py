@@ -5,6 +5,8 @@ elements are widened, the contraction can do that as it reads them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mlir import ir
@@ -14,6 +16,7 @@ from .aliases import nested_ops
 from .body import is_zero, multiply_add_dtypes, widening_casts
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
+from .generic import generic
 
 
 def read_through_copies(op: Any) -> Any:
@@ -38,6 +41,41 @@ def read_through_copies(op: Any) -> Any:
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
     return new
+
+
+def read_operands_through(op: Any) -> None:
+    """Rewrites an elementwise op on tensors to read the sources of transposed and broadcast inputs, and constants as
+    they are."""
+    maps = [list(m.results) for m in indexing_maps(op)]
+    inputs, (out,) = operands_of(op)
+    sources, constants = list(inputs), dict[int, Any]()
+    for i, value in enumerate(inputs):
+        if (constant := _splat(value)) is not None:
+            constants[i] = constant
+        while i not in constants and (copy := _copy_of(sources[i])) is not None and not copy[3]:
+            source, source_map, copy_map, _ = copy
+            at = {e: d for d, e in enumerate(copy_map)}
+            sources[i], maps[i] = source, [maps[i][at[e]] for e in source_map]
+    if sources == inputs and not constants:
+        return
+    new = _generic(op, sources, out, maps, [[] for _ in inputs], constants)
+    op.results[0].replace_all_uses_with(new.results[0])
+    op.erase()
+
+
+def _splat(value: Any) -> Any:
+    """The attribute of the constant that all elements of a tensor are; None of others."""
+    if isinstance(value.owner, ir.Block) or not isinstance(value.type, ir.RankedTensorType):
+        return None
+    owner = value.owner.operation
+    if owner.name == "arith.constant":
+        attribute = owner.attributes["value"]
+        known = isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) and attribute.is_splat
+        return attribute.get_splat_value() if known else None
+    if owner.name != "linalg.fill" or isinstance(owner.operands[0].owner, ir.Block):
+        return None
+    filled = owner.operands[0].owner.operation
+    return filled.attributes["value"] if filled.name == "arith.constant" else None
 
 
 def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any], list[Any]] | None:
@@ -75,11 +113,20 @@ def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
     return inputs[0], exprs, list(copy_map.results), casts
 
 
-def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]], casts: list[list[Any]]) -> Any:
+def _generic(
+    op: Any,
+    inputs: list[Any],
+    out: Any,
+    maps: list[list[Any]],
+    casts: list[list[Any]],
+    constants: Mapping[int, Any] = MappingProxyType({}),
+) -> Any:
     """A generic with the body of `op`, before `op`, with its discardable attributes. casts: what is done to the
-    elements of each input first."""
+    elements of each input first. constants: inputs, by number, that are these attributes instead."""
     count = indexing_maps(op)[0].n_dims
-    written = [e.position for e in maps[2] if isinstance(e, ir.AffineDimExpr)]
+    written = [e.position for e in maps[-1] if isinstance(e, ir.AffineDimExpr)]
+    kept = [i for i in range(len(inputs)) if i not in constants]
+    inputs, maps = [inputs[i] for i in kept], [*(maps[i] for i in kept), maps[-1]]
     kinds = ["parallel" if d in written else "reduction" for d in range(count)]
     with op.location, ir.InsertionPoint(op):
         new = linalg.GenericOp(
@@ -92,8 +139,11 @@ def _generic(op: Any, inputs: list[Any], out: Any, maps: list[list[Any]], casts:
         body = new.regions[0].blocks.append(*(v.type.element_type for v in (*inputs, out)))
         old = op.regions[0].blocks[0]
         with ir.InsertionPoint(body):
-            starts = [_cast(x, more) for x, more in zip(body.arguments, [*casts, []], strict=True)]
-            values = dict(zip(old.arguments, starts, strict=True))
+            given = iter(body.arguments)
+            values = {}
+            for i, (argument, more) in enumerate(zip(old.arguments, [*casts, []], strict=True)):
+                start = arith.constant(argument.type, constants[i]) if i in constants else next(given)
+                values[argument] = _cast(start, more)
             for inner in old.operations:
                 copy = inner.operation.clone()
                 for i, operand in enumerate(copy.operands):
@@ -129,6 +179,27 @@ def own_zero_fill(op: Any) -> None:
         empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
         new = linalg.fill(zero, outs=[empty])
     op.operands[len(op.operands) - 1] = new
+
+
+def add_afterwards(op: Any) -> None:
+    """Lets a contraction on tensors start from zeros, and adds what it started from to its result: an operand of the
+    ops
+    that follow, which its Spec does too, is only read."""
+    (out,) = operands_of(op)[1]
+    result, kind = op.results[0], out.type
+    whole = ir.AffineMap.get_identity(kind.rank)
+    with op.location, ir.InsertionPoint(op):
+        zero = arith.constant(kind.element_type, 0.0 if isinstance(kind.element_type, ir.FloatType) else 0)
+        empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
+        op.operands[len(op.operands) - 1] = linalg.fill(zero, outs=[empty])
+    with op.location, ir.InsertionPoint.after(op):
+        room = tensor.EmptyOp(list(kind.shape), kind.element_type).result
+        total = generic([result, out], room, [whole] * 3, lambda x, y, _: _plus(x, y))
+    result.replace_all_uses_except(total.results[0], [total])
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return arith.addf(x, y) if isinstance(x.type, ir.FloatType) else arith.addi(x, y)
 
 
 def erase_unused(root: Any) -> None:

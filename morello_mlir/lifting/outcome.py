@@ -19,16 +19,18 @@ class NotLifted(Exception):
 class Lifted:
     """The op can be lifted.
 
-    plan: the Spec, its operands and the loops around it. values: the op's operands (two inputs, output) that
-    `plan.operands[i].source` counts. zeroed: the op that initialises the output with zeros, or None. constants: what
+    plan: the Spec, its operands and the loops around it. values: the op's operands (two inputs, output, what else
+    `then` reads) that `plan.operands[i].source` counts. members: the other ops that the Spec stands for; the last op of
+    all is where it happens. zeroed: the op that initialises the output with zeros, or None. constants: what
     the Spec's constant operands hold, as (operand, name of the contents).
     """
 
     plan: Plan
-    values: tuple[Any, Any, Any]
+    values: tuple[Any, ...]
     on_tensors: bool
     zeroed: Any = None
     constants: tuple[tuple[str, str], ...] = ()
+    members: tuple[Any, ...] = ()
 
     @property
     def spec(self) -> Spec:
@@ -42,7 +44,7 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Covered:
-    """The op zeroes the accumulator of `by`, a lifted op whose Spec does that too."""
+    """The op zeroes the accumulator of `by`, a lifted op whose Spec does that too, or is one of its members."""
 
     by: Any
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
-from morello_mlir.spec import FUNCTIONS, Layout, Spec, TensorSpec, dtype_bytes, row_stride, stride_class
+from morello_mlir.nests.body import Body
+from morello_mlir.spec import FUNCTIONS, Extra, Layout, Spec, TensorSpec, Then, dtype_bytes, row_stride, stride_class
 
 ROLES = ("b", "m", "k", "n")
 LHS, RHS, OUT = 0, 1, 2
@@ -24,21 +25,22 @@ _RUN = 16
 
 @dataclass(frozen=True)
 class Loop:
-    """One loop of a contraction: its role, trip count, and stride in elements per operand (None where absent)."""
+    """One loop of a contraction: its role, trip count, and stride in elements per operand (None where absent): of the
+    inputs, the output, and those of `then`."""
 
     role: str
     size: int
-    strides: tuple[int | None, int | None, int | None]
+    strides: tuple[int | None, ...]
 
     @property
     def contiguous(self) -> bool:
-        return 1 in self.strides
+        return 1 in self.strides[: OUT + 1]
 
 
 @dataclass(frozen=True)
 class Operand:
     """An operand as the Spec sees it: three logical dims with sizes and strides. `source`: which input of the
-    linalg op it is (0, 1, or 2 for the output)."""
+    linalg op it is (0, 1, or 2 for the output; 3 and more are those of `then`)."""
 
     source: int
     sizes: tuple[int, int, int]
@@ -50,20 +52,30 @@ class OuterLoop:
     """A loop around the Spec: trip count, stride in elements per Spec operand (0 where absent), reduction or not."""
 
     size: int
-    strides: tuple[int, int, int]
+    strides: tuple[int, ...]
     reduction: bool
 
 
 @dataclass(frozen=True)
+class Finish:
+    """What is done to the sums before they are written: see `spec.Then`. dtypes: of its further operands, whose strides
+    the loops have after those of the output."""
+
+    body: Body
+    sums: str
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The Spec, its operands in order (lhs, rhs, out), and the loops around it, outermost first.
+    """The Spec, its operands in order (lhs, rhs, out, those of `then`), and the loops around it, outermost first.
 
     `spec.function` is `Matmul` only where the output is written without being read; `keeps_fill` says that this was
     asked for but an outer reduction loop needs the output initialised.
     """
 
     spec: Spec
-    operands: tuple[Operand, Operand, Operand]
+    operands: tuple[Operand, ...]
     outer: tuple[OuterLoop, ...]
     keeps_fill: bool = False
 
@@ -88,10 +100,11 @@ def _continues(outer: Loop, inner: Loop) -> bool:
     return all(o is None or i is None or o == i * inner.size for o, i in pairs)
 
 
-def make_plan(loops: Sequence[Loop], dtypes: Sequence[str], accumulate: bool) -> Plan:
+def make_plan(loops: Sequence[Loop], dtypes: Sequence[str], accumulate: bool, finish: Finish | None = None) -> Plan:
     """Plans a contraction over `loops`.
 
-    dtypes: of the inputs and the output. accumulate: out += lhs @ rhs instead of out = lhs @ rhs.
+    dtypes: of the inputs and the output. accumulate: out += lhs @ rhs instead of out = lhs @ rhs. finish: what is done
+    to the sums. Raises SpecError where there is no such Spec.
     """
     chosen, outer = _choose(merge_loops(loops))
     reads = accumulate or any(loop.role == "k" for loop in outer)
@@ -108,15 +121,33 @@ def make_plan(loops: Sequence[Loop], dtypes: Sequence[str], accumulate: bool) ->
         operands.append(operand)
         specs.append(tensor)
     sizes = tuple(chosen[role].size if role in chosen else 1 for role in ROLES)
-    spec = Spec(function.name, sizes, tuple(specs)).canonical()
+    then = None
+    if finish is not None:
+        extras = [_extra(i, [chosen.get(d) for d in function.operands[OUT][1]]) for i in range(len(finish.dtypes))]
+        operands += extras
+        named = [Extra(dtype, _dims(e)) for dtype, e in zip(finish.dtypes, extras, strict=True)]
+        then = Then(finish.body, finish.sums, tuple(named))
+    spec = Spec(function.name, sizes, tuple(specs), then=then).canonical()
     nest = tuple(OuterLoop(o.size, _zeros(o.strides), o.role == "k") for o in outer)
-    return Plan(spec, (operands[0], operands[1], operands[2]), nest, reads and not accumulate)
+    return Plan(spec, tuple(operands), nest, reads and not accumulate)
 
 
-def _zeros(strides: tuple[int | None, int | None, int | None]) -> tuple[int, int, int]:
+def _zeros(strides: tuple[int | None, ...]) -> tuple[int, ...]:
     """Strides with 0 where the operand does not have the loop."""
-    lhs, rhs, out = strides
-    return lhs or 0, rhs or 0, out or 0
+    return tuple(s or 0 for s in strides)
+
+
+def _extra(i: int, loops: Sequence[Loop | None]) -> Operand:
+    """Operand x`i + 1` of `then`, over the dims of the output."""
+    sizes = tuple(loop.size if loop else 1 for loop in loops)
+    strides = tuple((loop.strides[OUT + 1 + i] or 0) if loop else 0 for loop in loops)
+    return Operand(OUT + 1 + i, sizes, strides)  # type: ignore[arg-type]
+
+
+def _dims(extra: Operand) -> tuple[str, ...]:
+    """The dims along which an operand of `then` is no broadcast, slowest first."""
+    moving = [(-stride, d) for d, stride in zip("bmn", extra.strides, strict=True) if stride]
+    return tuple(d for _, d in sorted(moving))
 
 
 def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
@@ -135,7 +166,7 @@ def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
     if batches:
         chosen["b"] = max(batches, key=lambda x: (x.role == "b", _worth(x)))
         left.remove(chosen["b"])
-    left.sort(key=lambda x: (x.role == "k", -max(s or 0 for s in x.strides)))
+    left.sort(key=lambda x: (x.role == "k", -max(s or 0 for s in x.strides[: OUT + 1])))
     return chosen, left
 
 
@@ -143,7 +174,7 @@ def _is_slowest(loop: Loop, others: dict[str, Loop]) -> bool:
     """Whether `loop` steps farther than the others in every operand that has it."""
     return all(
         not stride or all(stride >= (other.strides[i] or 0) for other in others.values())
-        for i, stride in enumerate(loop.strides)
+        for i, stride in enumerate(loop.strides[: OUT + 1])
     )
 
 
@@ -151,7 +182,7 @@ def _worth(loop: Loop) -> tuple[int, int]:
     """What to prefer where one of several loops of a role becomes the Spec's: extent, but consecutive elements (they
     fill vectors and cache lines) before an extent that steps over them; then short steps."""
     run = min(loop.size, _RUN) if loop.contiguous else 1
-    return loop.size * run * run, -sum(s or 0 for s in loop.strides)
+    return loop.size * run * run, -sum(s or 0 for s in loop.strides[: OUT + 1])
 
 
 #: Roles in the transposed problem: out^T = rhs^T lhs^T.
@@ -160,7 +191,7 @@ _MIRROR = {"b": "b", "m": "n", "n": "m", "k": "k"}
 
 def _mirror(loop: Loop) -> Loop:
     """The loop as the transposed problem has it."""
-    return Loop(_MIRROR[loop.role], loop.size, (loop.strides[RHS], loop.strides[LHS], loop.strides[OUT]))
+    return Loop(_MIRROR[loop.role], loop.size, (loop.strides[RHS], loop.strides[LHS], *loop.strides[OUT:]))
 
 
 def _should_swap(chosen: dict[str, Loop]) -> bool:
