@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mlir.ir as ir
-from mlir.dialects import arith, linalg
+from mlir.dialects import arith, linalg, memref
 
 from morello_mlir.dialect import SpecOp, nest_ops, spec_ops
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting.generic import generic
 from morello_mlir.lifting.nests import to_loops
-from morello_mlir.spec import FUNCTIONS, Spec, is_float
+from morello_mlir.lowering.elementwise import emit
+from morello_mlir.lowering.splice import ROOT, place
+from morello_mlir.spec import Spec, Then, is_float
 
 from .base import Pass
 
@@ -45,16 +48,23 @@ class SpecToLinalg(Pass):
     def _replace(self, spec_op: SpecOp) -> None:
         op = spec_op.operation
         try:
-            accumulates = FUNCTIONS[spec_op.spec.function].accumulates
+            spec = spec_op.spec
         except SpecError as error:
             self.fail(op, str(error))
-        lhs, rhs, out = op.operands
+        lhs, rhs, out, *extras = op.operands
         with ir.InsertionPoint(op), op.location:
-            if not accumulates:
-                element = out.type.element_type
+            sums = out
+            if spec.then is not None and spec.then.sums != spec.then.dtype:
+                sums = memref.alloc(ir.MemRefType.get(out.type.shape, ir.Type.parse(spec.then.sums)), [], [])
+            if not spec.info.accumulates:
+                element = sums.type.element_type
                 zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
-                linalg.fill(zero, outs=[out])
-            _contraction(spec_op.spec, lhs, rhs, out)
+                linalg.fill(zero, outs=[sums])
+            _contraction(spec.plain, lhs, rhs, sums)
+            if spec.then is not None:
+                _finish(op, spec.then, [sums, *extras, out])
+            if sums != out:
+                memref.dealloc(sums)
         op.erase()
 
 
@@ -73,6 +83,43 @@ def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
         return total if narrow == wide else arith.truncf(narrow, total)
 
     generic([lhs, rhs], out, maps, body)
+
+
+class _Lines:
+    """The text of a body, op by op."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def value(self, text: str) -> str:
+        self.lines.append(f"%v{len(self.lines)} = {text}")
+        return f"%v{len(self.lines) - 1}"
+
+    def constant(self, text: str, type_: str) -> str:
+        return self.value(f"arith.constant {text}" + (f" : {type_}" if type_ != "i1" else ""))
+
+
+def _finish(op: Any, then: Then, values: Sequence[Any]) -> None:
+    """The elementwise op before `op` that reads sums and extras, and writes the results, the last of `values`."""
+    *types, out = (str(v.type) for v in values)
+    names = [f"%arg{i}" for i in range(len(types))]
+    b = _Lines()
+    elements = [f"%x{i}" for i in range(len(types))]
+    (result,) = emit(b, then.body, elements)
+    body = "\n".join([*b.lines, f"linalg.yield {result} : {then.dtype}"])
+    arguments = ", ".join(f"{x}: {v.type.element_type}" for x, v in zip([*elements, "%old"], values, strict=True))
+    same = ", ".join(["affine_map<(b, m, n) -> (b, m, n)>"] * len(values))
+    parameters = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    text = f"""func.func private @{ROOT}0({parameters}, %out: {out}) {{
+      linalg.generic {{indexing_maps = [{same}], iterator_types = ["parallel", "parallel", "parallel"]}}
+          ins({", ".join(names)} : {", ".join(types)}) outs(%out : {out}) {{
+      ^bb0({arguments}):
+        {body}
+      }}
+      return
+    }}"""
+    module = ir.Module.parse(text, op.context)
+    place(next(iter(module.body.operations)), values, op)
 
 
 def _widened(value: Any, dtype: str, wide: Any) -> Any:

@@ -183,8 +183,7 @@ def own_zero_fill(op: Any) -> None:
 
 def add_afterwards(op: Any) -> None:
     """Lets a contraction on tensors start from zeros, and adds what it started from to its result: an operand of the
-    ops
-    that follow, which its Spec does too, is only read."""
+    ops that follow, which its Spec does too, is only read."""
     (out,) = operands_of(op)[1]
     result, kind = op.results[0], out.type
     whole = ir.AffineMap.get_identity(kind.rank)

@@ -49,13 +49,19 @@ def _relocate(root: Any, location: Any) -> None:
 
 def _replace(op: Any, function: Any) -> None:
     """Moves the body of `function` to where `op` is."""
+    end = place(function, op.operands, op)
+    for result, value in zip(op.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    end.erase()
+    op.erase()
+
+
+def place(function: Any, values: Sequence[Any], op: Any) -> Any:
+    """Moves the body of `function`, applied to `values`, before `op`; returns what is left: its end."""
     block = function.operation.regions[0].blocks[0]
-    for argument, value in zip(block.arguments, op.operands, strict=True):
+    for argument, value in zip(block.arguments, values, strict=True):
         argument.replace_all_uses_with(value)
     *body, end = list(block.operations)
     for inner in body:
         inner.operation.move_before(op)
-    for result, value in zip(op.results, end.operation.operands, strict=True):
-        result.replace_all_uses_with(value)
-    end.operation.erase()
-    op.erase()
+    return end.operation
