@@ -6,20 +6,14 @@ Every lane has a maximum of its own until the end. What has been summed is corre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ...lowering.builder import Index
-from ..online import Scaling
-from . import vector_math
-from .memory import spread
-from .points import Group, Nest, Stage
+from .points import Nest, Online, Stage
 from .reductions import State
 from .sweep import Sweep
 from .vectors import Bundle
-
-#: The least finite number of the types that maxima are held in.
-LOWEST = {"f32": -3.4028234663852886e38, "f64": -1.7976931348623157e308}
 
 
 class OnlineSweep(Sweep):
@@ -35,15 +29,17 @@ class OnlineSweep(Sweep):
             for s, at, r, several in self.reductions
         ]
 
-    def loops(
-        self, dims: Sequence[int], at: dict[int, tuple[Index, int]], live: int | None, state: list[State]
-    ) -> list[State]:
-        if len(dims) == 1 and self.online.block:
-            return self.blocks(dims[0], at, live, state)
-        return super().loops(dims, at, live, state)
+    @property
+    def block(self) -> Online | None:
+        return self.stages[0].work.online if self.stages[0].work.online.block else None  # type: ignore[union-attr]
 
     def body(self, at: dict[int, tuple[Index, int]], live: int | None, state: list[State]) -> list[State]:
         return self.tile(at, live, state) if self.online.block else self.step(at, live, state)
+
+    def in_block(
+        self, online: Online, number: Index, run: Callable[[list[State]], list[State]], state: list[State]
+    ) -> list[State]:
+        return self.advance(state, run, run, None if online.shifts is None else number)
 
     @contextmanager
     def only(self, which: Callable[[int], bool]) -> Iterator[list[int]]:
@@ -59,13 +55,20 @@ class OnlineSweep(Sweep):
         state: list[State],
         maxima: Callable[[list[State]], list[State]],
         sums: Callable[[list[State]], list[State]],
+        keep: Index | None = None,
     ) -> list[State]:
-        """A block of an online pass: the maximum first, then what is summed against it, the sums so far corrected."""
+        """A block of an online pass: the maximum first, then what is summed against it, the sums so far corrected.
+
+        keep: under which number what is stored meanwhile can be corrected later."""
         online, group, out = self.online, self.stages[0].group, list(state)
         with self.only(lambda r: r == online.maximum) as (at,):
             old = self.shift(state[at])
+            self.writing = False
             (out[at],) = maxima([state[at]])
+            self.writing = True
             group.rows[online.maximum] = self.shift(out[at])
+        if keep is not None:
+            self.remember(keep, group.rows[online.maximum])
         with self.only(lambda r: r != online.maximum) as others:
             moved = [self.corrected(i, out[index], old) for i, index in enumerate(others)]
             for index, one in zip(others, sums(moved), strict=True):
@@ -73,50 +76,27 @@ class OnlineSweep(Sweep):
         del group.rows[online.maximum]
         return out
 
+    def remember(self, number: Index, top: Bundle) -> None:
+        """Keeps the maximum of block `number`."""
+        place, b, lanes = self.online.shifts, self.nest.b, self.nest.v.lanes
+        assert place is not None
+        first = b.mul(b.mul(number, self.online.rows), lanes)
+        for r, x in enumerate(top):
+            i = b.index(b.add(first, r * lanes))
+            b.line(f"vector.store {x}, {place.memory}[{i}] : {place.type}, {self.nest.v.type(place.dtype)}")
+
     def shift(self, state: State) -> Bundle:
-        """What is subtracted, of the state of the maximum: never -inf, which less -inf would be NaN."""
-        _, _, r, _ = next(x for x in self.reductions if x[1] == self.online.maximum)
-        f = self.nest.v.floats(r.dtype)
-        return f.larger(f.number(LOWEST[f.dtype]), state[0])
+        """What is subtracted, of the state of the maximum."""
+        return self.nest.shift(self.online, state[0])
 
     def corrected(self, i: int, state: State, old: Bundle) -> State:
         """The state of reduction `i`, which was summed against `old`, as if against the maximum of now."""
         stage, number, r, several = self.reductions[i]
-        scaling = self.online.scaling.get(number)
-        if scaling is None:
+        if number not in self.online.scaling:
             return state
-        factor = self.factor(stage.group, scaling, old)
+        factor = self.nest.factor(stage.group, self.online, number, old)
         factor = tuple(x for x in factor for _ in range(several)) if len(factor) > 1 else factor
         return [self.nest.v.floats(r.dtype).mul(state[0], factor)]
-
-    def factor(self, group: Group, scaling: Scaling, old: Bundle) -> Bundle:
-        """exp((old - maximum) * c), by row."""
-        v, body = self.nest.v, self.nest.spec.body
-        dtype = body.values[self.online.maximum].dtype
-        f = v.floats(dtype)
-        difference = f.sub(old, group.rows[self.online.maximum])
-        if scaling.factor is not None:
-            self.nest.rows(group, [scaling.factor])
-            shape = group.tile.shape(self.nest.spec.varies[scaling.factor])
-            difference = f.mul(difference, spread(group.rows[scaling.factor], shape, group.counts))
-        return vector_math.apply(f, scaling.exponential, difference)
-
-    def blocks(self, d: int, at: dict[int, tuple[Index, int]], live: int | None, state: list[State]) -> list[State]:
-        """The innermost loop of an online pass, in blocks."""
-        step = self.count(d) * self.unit(d)
-        size = max(1, self.online.block // step) * step
-        n = self.nest.spec.dims[d]
-
-        def block(lower: Index, size: int, state: list[State]) -> list[State]:
-            def run(inside: list[State]) -> list[State]:
-                return self.span([d], lower, size, at, live, inside)
-
-            return self.advance(state, run, run)
-
-        full = n - n % size
-        if full:
-            state = self.loop(0, full, size, lambda iv, s: block(iv, size, s), state)
-        return block(full, n - full, state) if n > full else state
 
     def step(self, at: dict[int, tuple[Index, int]], live: int | None, state: list[State]) -> list[State]:
         """A step of an online pass, a block by itself."""
@@ -138,7 +118,7 @@ class OnlineSweep(Sweep):
         top = r.result(v, self.combined(r, several, r.settle(v, state[at])))
         f = v.floats(r.dtype)
         old = self.shift(state[at])
-        group.rows[online.maximum] = f.larger(f.number(LOWEST[f.dtype]), top)
+        group.rows[online.maximum] = self.nest.shift(online, top)
         moved = [s if i == at else self.corrected(i, s, old) for i, s in enumerate(state)]
         # Where there is nothing above -inf, exp(-inf - -inf) is NaN, as it would have been in two sweeps.
         nothing = f.compare("oeq", top, f.number(-math.inf))

@@ -9,24 +9,29 @@ from ...lowering.builder import Index
 from ..body import Value
 from ..online import Scaling
 from ..spec import NestSpec
+from . import vector_math
 from .builder import NestBuilder
 from .facts import Facts
 from .memory import Memory, Place, Tile, spread
 from .reductions import Reduction
-from .values import Values
-from .vector_math import exp_of_difference
+from .values import Values, computed
 from .vectors import Bundle
+
+#: The least finite number of the types that maxima are held in.
+LOWEST = {"f32": -3.4028234663852886e38, "f64": -1.7976931348623157e308}
 
 
 @dataclass
 class Group:
     """Points of the parallel dims that are worked on together. at, counts, live: as in Tile, of the parallel dims (0
-    and 1 along the others). rows: what is known of the values that do not vary along scan dims, each a bundle."""
+    and 1 along the others). rows: what is known of the values that do not vary along scan dims, each a bundle. factors:
+    what stored values are multiplied by, in the block at hand."""
 
     at: tuple[Index, ...]
     counts: tuple[int, ...]
     live: int | str | None
     rows: dict[int, Bundle] = field(default_factory=dict)
+    factors: dict[int, Bundle] = field(default_factory=dict)
 
     @property
     def tile(self) -> Tile:
@@ -35,23 +40,31 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Online:
-    """See `Pass.online`: the maximum, how what is made of it scales, and the block (0: an unrolled step)."""
+    """See `Pass.online`: the maximum, how what is made of it scales, and the block (0: an unrolled step).
+
+    shifts: where the maximum is kept that the stored values of each block are against, if any are stored: a vector for
+    each of `rows` rows, block by block.
+    """
 
     maximum: int
     scaling: dict[int, Scaling]
     block: int
+    shifts: Place | None = None
+    rows: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeping:
     """What one pass does in a sweep: the reductions that it computes, and what it writes where (place, value, past the
-    caches). stored: where values lie that earlier passes have written."""
+    caches). stored: where values lie that earlier passes have written; against: the online pass that has, where some of
+    them are yet to be corrected."""
 
     reductions: tuple[int, ...]
     writes: tuple[tuple[int, Place, bool], ...]
     stored: dict[int, Place]
     prefetch: int = 0
     online: Online | None = None
+    against: Online | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,28 @@ class Nest:
         ascending = args[1].op == "index" and self.scan == frozenset((dim,))
         return Reduction(name, args[0].dtype, args[1].dtype, ascending=ascending)
 
+    # ---------------------------------------------------------------- what is against an earlier maximum
+
+    def factor(self, group: Group, online: Online, at: int, old: Bundle) -> Bundle:
+        """What makes the value `at`, which is against the maximum `old`, one against the maximum that the group knows:
+        exp((old - maximum) * c), by row."""
+        body, scaling = self.spec.body, online.scaling[at]
+        dtype = body.values[online.maximum].dtype
+        f = self.v.floats(dtype)
+        difference = f.sub(old, group.rows[online.maximum])
+        if scaling.factor is not None:
+            self.rows(group, [scaling.factor])
+            shape = group.tile.shape(self.spec.varies[scaling.factor])
+            difference = f.mul(difference, spread(group.rows[scaling.factor], shape, group.counts))
+        out = vector_math.apply(f, scaling.exponential, difference)
+        there = body.values[at].dtype
+        return out if computed(there) == f.dtype else self.v.cast("cast", out, dtype, there)
+
+    def shift(self, online: Online, top: Bundle) -> Bundle:
+        """What is subtracted instead of the maximum so far: never -inf, which less -inf would be NaN."""
+        f = self.v.floats(self.spec.body.values[online.maximum].dtype)
+        return f.larger(f.number(LOWEST[f.dtype]), top)
+
 
 class Evaluation:
     """The values of one tile."""
@@ -164,7 +199,11 @@ class Evaluation:
     def _compute(self, at: int, value: Value) -> Bundle:
         nest = self.nest
         if at in self.stored:
-            return nest.memory.read(self.stored[at], self.tile, self.shape(at))
+            bundle = nest.memory.read(self.stored[at], self.tile, self.shape(at))
+            if at not in self.group.factors:
+                return bundle
+            factor = spread(self.group.factors[at], self.group.counts, self.shape(at))
+            return nest.v.floats(value.dtype).mul(bundle, factor)
         if value.op == "input":
             return nest.memory.read(nest.inputs[int(value.attr or 0)], self.tile, self.shape(at))
         if value.op == "const":
@@ -183,7 +222,7 @@ class Evaluation:
     def _difference(self, at: int, parts: tuple[int, int]) -> Bundle:
         """exp(x - top)."""
         x, top = (spread(self.get(a), self.shape(a), self.shape(at)) for a in parts)
-        return exp_of_difference(self.nest.v.floats("f32"), x, top)
+        return vector_math.exp_of_difference(self.nest.v.floats("f32"), x, top)
 
     def _fused(self, at: int, value: Value) -> Bundle:
         """A sum or difference of which one part is a product."""

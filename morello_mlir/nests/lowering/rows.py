@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from .memory import Memory, Place
 from .online import OnlineSweep
 from .points import Group, Nest, Online, Stage, Sweeping
 from .sweep import Sweep
-from .values import Values
+from .values import Values, computed
 
 #: Bytes that a row must have for its lines to be asked for ahead, and how far ahead, where the nest is streaming.
 _AHEAD_BYTES = 4096
@@ -72,6 +73,7 @@ class _Rows:
         self.outputs = outputs
         self.lanes = plan.lanes
         self.scratch = {s.value: self._scratch(s.value) for s in plan.scratch}
+        self.online = {i: self._online(p) for i, p in enumerate(plan.passes) if p.maximum is not None}
         self.streaming = False
         # Outputs that no pass completes: they are made of inputs that do not vary along scan dims.
         complete = {k for p in plan.passes for k in p.writes_after} | set(swept_outputs(plan.spec))
@@ -80,8 +82,7 @@ class _Rows:
     def _scratch(self, value: int) -> Place:
         """Room for a value of one group: row-major, whole vectors along the vector dim."""
         dtype = self.spec.body.values[value].dtype
-        held = self.nest.v.type(dtype)
-        dtype = held[held.index("x") + 1 : -1]
+        dtype = computed(dtype)
         strides, step = [0] * len(self.spec.dims), 1
         order = [d for d in range(len(self.spec.dims)) if d != self.plan.vector] + [self.plan.vector]
         for d in reversed(order):
@@ -94,6 +95,22 @@ class _Rows:
         name = self.b.buffer(dtype, step)
         local = tuple(d for d, s in enumerate(self.spec.scan) if not s)
         return Place(name, dtype, tuple(strides), 0, local)
+
+    def _online(self, one: PassPlan) -> Online:
+        """How an online pass runs: blocks of whole steps of its loop, and room for the maxima that stored values are
+        against."""
+        assert one.maximum is not None
+        inner = sorted(self.spec.scan_dims, key=lambda d: d == self.plan.vector)[-1]
+        n, unit = self.spec.dims[inner], self.unit(inner)
+        step = max(1, min(one.unroll(inner), n // unit)) * unit
+        block = max(1, (one.step.online or 0) // step) * step if one.step.online or one.stores else 0
+        if not one.stores:
+            return Online(one.maximum, one.scaling, block)
+        rows = math.prod(t // self.unit(d) for d, t in enumerate(self.plan.tile) if not self.spec.scan[d])
+        others = math.prod(self.spec.dims[d] for d in self.spec.scan_dims if d != inner)
+        dtype = computed(self.spec.body.values[one.maximum].dtype)
+        name = self.b.buffer(dtype, -(-n // block) * others * rows * self.lanes)
+        return Online(one.maximum, one.scaling, block, Place(name, dtype, ()), rows)
 
     def emit(self, streaming: bool) -> None:
         self.streaming = streaming
@@ -140,7 +157,7 @@ class _Rows:
 
     def sweep(self, some: Sequence[tuple[int, Group]]) -> None:
         """One sweep of passes, of a group each, and what follows them."""
-        stages = [Stage(group, self.work(self.plan.passes[at])) for at, group in some]
+        stages = [Stage(group, self.work(at)) for at, group in some]
         unroll = {d: self.plan.passes[some[0][0]].unroll(d) for d in self.spec.scan_dims}
         if stages[0].work.online is not None:
             OnlineSweep(self.nest, stages[0], unroll).run()
@@ -149,14 +166,16 @@ class _Rows:
         for at, group in some:
             self.after(self.plan.passes[at], group)
 
-    def work(self, one: PassPlan) -> Sweeping:
+    def work(self, at: int) -> Sweeping:
+        """What pass `at` does."""
+        one = self.plan.passes[at]
         writes = [
             (self.spec.body.outputs[k], self.outputs[k], one.step.streaming and self.streaming) for k in one.outputs
         ]
         writes += [(s.value, self.place(s.value), False) for s in one.stores]
         stored = {v: self.place(v) for v in one.loads if v in self.plan.stored}
-        online = None if one.maximum is None else Online(one.maximum, one.scaling, one.step.online or 0)
-        return Sweeping(one.reductions, tuple(writes), stored, self.ahead(one), online)
+        against = next((o for o in self.online.values() if o.shifts and set(stored) & set(o.scaling)), None)
+        return Sweeping(one.reductions, tuple(writes), stored, self.ahead(one), self.online.get(at), against)
 
     def ahead(self, one: PassPlan) -> int:
         """How many elements ahead inputs are asked for: where outputs are streamed, everything comes from memory, and

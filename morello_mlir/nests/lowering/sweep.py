@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ...lowering.builder import Index
 from ..body import Value
 from .memory import Tile, cells, spread
-from .points import Evaluation, Nest, Stage
+from .points import Evaluation, Nest, Online, Stage
 from .reductions import Reduction, State
 from .vectors import Bundle
 
@@ -29,6 +29,8 @@ class Sweep:
         self.nest = nest
         self.stages = stages
         self.unroll = unroll
+        #: Whether tiles write what they are to write.
+        self.writing = True
         spec = nest.spec
         # The vector dim innermost.
         self.dims = sorted(spec.scan_dims, key=lambda d: d == nest.vector)
@@ -45,7 +47,9 @@ class Sweep:
         return self.nest.v.lanes if dim == self.nest.vector else 1
 
     def count(self, dim: int) -> int:
-        """Steps along a scan dim side by side."""
+        """Steps along a scan dim side by side. Blocks are along the innermost dim."""
+        if self.block is not None and dim != self.dims[-1]:
+            return 1
         return max(1, min(self.unroll.get(dim, 1), self.nest.spec.dims[dim] // self.unit(dim)))
 
     def run(self) -> None:
@@ -89,6 +93,8 @@ class Sweep:
         """Loops over `dims`; at: position and count along the dims outside of them."""
         if not dims:
             return self.body(at, live, state)
+        if len(dims) == 1 and (block := self.block) is not None:
+            return self.blocks(dims[0], block, at, live, state)
         return self.span(dims, 0, self.nest.spec.dims[dims[0]], at, live, state)
 
     def span(
@@ -116,6 +122,53 @@ class Sweep:
             state = one(b.add(lower, full), whole, live, state)
         if left:
             state = one(b.add(lower, size - left), 1, left, state)
+        return state
+
+    @property
+    def block(self) -> Online | None:
+        """The online pass by whose blocks the innermost loop goes; None: there are no blocks."""
+        return self.stages[0].work.against
+
+    def blocks(
+        self, d: int, online: Online, at: dict[int, tuple[Index, int]], live: int | None, state: list[State]
+    ) -> list[State]:
+        """The innermost loop, in blocks."""
+        n, size = self.nest.spec.dims[d], online.block
+        number: Index = 0
+        for outer in self.dims[:-1]:
+            number = self.nest.b.add(self.nest.b.mul(number, self.nest.spec.dims[outer]), at[outer][0])
+        number = self.nest.b.mul(number, -(-n // size))
+
+        def one(lower: Index, size: int, state: list[State]) -> list[State]:
+            own = self.nest.b.add(number, self.nest.b.div(lower, online.block))
+            return self.in_block(online, own, lambda s: self.span([d], lower, size, at, live, s), state)
+
+        full = n - n % size
+        if full:
+            state = self.loop(0, full, size, lambda iv, s: one(iv, size, s), state)
+        return one(full, n - full, state) if n > full else state
+
+    def in_block(
+        self, online: Online, number: Index, run: Callable[[list[State]], list[State]], state: list[State]
+    ) -> list[State]:
+        """Block `number`: what is stored against the maximum of that time is corrected on the way."""
+        (stage,) = self.stages
+        group, place, b = stage.group, online.shifts, self.nest.b
+        assert place is not None
+        count = math.prod(group.counts)
+        type_ = self.nest.v.type(place.dtype)
+        first = b.mul(b.mul(number, online.rows), self.nest.v.lanes)
+        old = tuple(
+            b.value(
+                f"vector.load {place.memory}[{b.index(b.add(first, r * self.nest.v.lanes))}] : {place.type}, {type_}"
+            )
+            for r in range(count)
+        )
+        for at in stage.work.stored:
+            if at in online.scaling:
+                group.factors[at] = self.nest.factor(group, online, at, old)
+        state = run(state)
+        group.factors.clear()
         return state
 
     def terms(self, dims: Sequence[int]) -> int:
@@ -189,7 +242,8 @@ class Sweep:
             ev = Evaluation(self.nest, tile, group, stage.work.stored)
             if stage.work.prefetch and live is None:
                 self.prefetch(stage, tile)
-            self.write(stage, ev)
+            if self.writing:
+                self.write(stage, ev)
             own = [i for i, (s, *_) in enumerate(self.reductions) if s is stage]
             for i in own:
                 _, number, reduction, several = self.reductions[i]
