@@ -30,7 +30,8 @@ class LeafSearch:
         and first passes are kept."""
         found: tuple[float, RowsPlan] | None = None
         first = [p for p in given.passes if isinstance(p, Pass)] if given else []
-        structures = list(Structures(self.spec, self.target).plans(first))
+        all_ = Structures(self.spec, self.target)
+        structures = list(all_.plans(first)) if first else all_.known()
         for vector, vectors, tile in self.cuts(given):
             for structure in structures:
                 points = tuple(

@@ -77,7 +77,9 @@ class NestSearch:
         and PARTS_MADE below `partial`, once which is enough."""
         key = spec, cut
         if key not in self._solved:
-            found: tuple[int, Node] | None = self.leaf(spec) if spec.serial else None
+            found: tuple[int, Node] | None = None
+            if spec.serial and reciprocal_body(spec) is None:
+                found = self.leaf(spec)
             for step in self.steps(spec, cut):
                 option = self.complete_step(spec, step, cut)
                 if option and (found is None or option[0] < found[0]):
@@ -94,7 +96,9 @@ class NestSearch:
         """The steps other than `rows` that are tried, with holes below, in the order that decides among equal costs."""
         hole = Hole()
         if reciprocal_body(spec) is not None:
+            # One division for a whole row: nothing is cheaper with more.
             yield Reciprocal(hole)
+            return
         loops = [d for d in spec.parallel_dims if spec.dims[d] > 1 and not positions(spec, d)]
         if spec.serial:
             yield from self.blocks(spec, [d for d in loops if d not in cut])

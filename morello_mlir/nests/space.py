@@ -83,6 +83,11 @@ def unrolls(spec: NestSpec, vector: int, lanes: int) -> list[tuple[tuple[str, in
     return out
 
 
+#: Structures found before, by what they depend on.
+_KNOWN: dict[object, list[RowsPlan]] = {}
+MOST_KNOWN = 512
+
+
 class Structures:
     """The sequences of passes of a nest, without what depends on how it is cut into groups."""
 
@@ -94,6 +99,19 @@ class Structures:
         self.outputs = {n: spec.body.outputs[k] for n, k in outputs.items()}
         self.names = goals(spec)
         self.targets = {n: self.outputs.get(n, value_of(n, spec) if n not in self.outputs else -1) for n in self.names}
+
+    def known(self) -> list[RowsPlan]:
+        """`plans` of no given passes; nests that differ in sizes alone share them."""
+        spec = self.spec
+        operands = tuple((o.dtype, tuple(s > 0 for s in o.strides), o.alias) for o in spec.operands)
+        sizes = tuple(n > 1 for n in spec.dims), tuple(b < self._length() for b in BLOCKS)
+        key = spec.body, spec.scan, operands, sizes, self.target.vector_bytes
+        found = _KNOWN.get(key)
+        if found is None:
+            if len(_KNOWN) >= MOST_KNOWN:
+                _KNOWN.clear()
+            found = _KNOWN[key] = list(self.plans())
+        return [replace(plan, spec=spec) for plan in found]
 
     def plans(self, given: Sequence[Pass] = ()) -> Iterator[RowsPlan]:
         """Every sequence that begins with the passes `given`, as a legal plan of some layout."""
