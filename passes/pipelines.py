@@ -29,6 +29,7 @@ _TO_LOOPS = (
     "morello-check-known",
     "morello-strip-attributes",
     "morello-legalize-copy",
+    "morello-share",
     "convert-linalg-to-loops",
     "scf-forall-to-for",
     "expand-realloc",

@@ -42,6 +42,7 @@ PASSES: dict[str, str] = {
     "morello-return-to-argument": "morello_mlir.passes.morello_return_to_argument:ReturnToArgument",
     "morello-search": "morello_mlir.passes.morello_search:MorelloSearch",
     "morello-select-entry": "morello_mlir.passes.morello_select_entry:SelectEntry",
+    "morello-share": "morello_mlir.passes.morello_share:Share",
     "morello-spec-to-linalg": "morello_mlir.passes.morello_spec_to_linalg:SpecToLinalg",
     "morello-specialize": "morello_mlir.passes.morello_specialize:Specialize",
     "morello-strip-attributes": "morello_mlir.passes.morello_strip_attributes:StripAttributes",
