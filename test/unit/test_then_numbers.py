@@ -21,11 +21,15 @@ from mlir import ir
 
 from morello_mlir import dialect
 from morello_mlir.dialect import build_spec_op
+from morello_mlir.errors import SpecError
 from morello_mlir.lowering import apply_all
 from morello_mlir.nests.evaluate import evaluate
 from morello_mlir.nests.ops import numpy_type
 from morello_mlir.passes.pipeline import run_pipeline
+from morello_mlir.search.explain import explain
 from morello_mlir.search.schedule import Node, parse
+from morello_mlir.search.solve import Search
+from morello_mlir.search.then import then_cost
 from morello_mlir.spec import Spec, Then
 from morello_mlir.targets import get_target
 
@@ -181,3 +185,50 @@ def test_random_schedules(number: int, seed: int) -> None:
         np.testing.assert_array_equal(got, want)
     else:
         np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [1, 6, 8])
+@pytest.mark.parametrize("stop", [2, "kernel", "split"])
+def test_in_steps(number: int, stop: int | str) -> None:
+    """What is left by stopping early computes the same."""
+    case = replace(CASES[number], stops=(stop, None))
+    schedule = random_schedule(case.spec.plain, AVX2, random.Random(number))
+    got, want = run(case, schedule)
+    np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=1e-4, atol=1e-4)
+
+
+def test_text() -> None:
+    spec = CASES[6].spec
+    assert Spec.parse(str(spec)) == spec
+    assert spec.sums == "i32" and spec.plain.operands[-1].dtype == "i32" and spec.plain.then is None
+    assert RELU.canonical({"b": 1, "m": 3, "n": 1}).extras[0].dims == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('then "y = exp(x0)" []', "type of the sums is missing"),
+        ('then "y = add(x0, x1)" [f32]', "no input x1"),
+        ('then "y = exp(x0)" [f32, (f32, [k])]', "the dims of an operand are some of b, m, n"),
+        ('then "y0 = exp(x0); y1 = x0" [f32]', "one output, not 2"),
+        ('then "y = cast(index(1, i32), f32)" [f32]', "elementwise"),
+        ('then "y = exp(x0)" [f64]', "the output is f32, and then gives f64"),
+        ("then y = exp(x0) [f32]", "expected then"),
+        ('then "y = cmp(olt, x0, x0)" [f32]', "i1 is no type of operands"),
+    ],
+)
+def test_what_does_not_fit(text: str, reason: str) -> None:
+    with pytest.raises(SpecError, match=reason):
+        Spec.parse(f"Matmul([1, 2, 3, 4], {', '.join(['(f32, GL, row_major)'] * 3)}, serial, {text})")
+
+
+def test_the_cost_is_that_of_the_plain_goal_and_a_constant() -> None:
+    search = Search(AVX2)
+    for case in (CASES[0], CASES[6]):
+        plain, full = search.solve(case.spec.plain), search.solve(case.spec)
+        assert full.schedule == plain.schedule and full.spec == case.spec
+        assert full.cost == plain.cost + then_cost(case.spec, AVX2)
+        assert search.price(case.spec, full.schedule) == full.cost == search.cost(case.spec)
+        assert f"then, at the last step along k: {then_cost(case.spec, AVX2) / 1000:,.0f} cycles" in explain(
+            full.spec, full.schedule, AVX2
+        )

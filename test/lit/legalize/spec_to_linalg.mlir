@@ -34,3 +34,28 @@ func.func @bytes(%a: memref<1x4x5xi8>, %b: memref<1x5x6xi8>, %c: memref<1x4x6xi3
     : (memref<1x4x5xi8>, memref<1x5x6xi8>, memref<1x4x6xi32>) -> ()
   return
 }
+
+// What is done to the sums, where results hold them and where they do not.
+// CHECK-LABEL: func.func @then
+// CHECK: linalg.batch_matmul {{.*}} outs(%[[C:.*]] :
+// CHECK: linalg.generic {{.*}} ins(%[[C]], %{{.*}} : {{.*}}) outs(%[[C]] :
+// CHECK: arith.addf
+// CHECK: arith.maximumf
+// CHECK: %[[SUMS:.*]] = memref.alloc() : memref<1x4x6xi32>
+// CHECK: linalg.fill {{.*}} outs(%[[SUMS]]
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]] : {{.*}}) outs(%{{.*}} : memref<1x4x6xi8>)
+// CHECK: arith.trunci
+// CHECK: memref.dealloc %[[SUMS]]
+// CHECK-NOT: morello.spec
+func.func @then(%a: memref<1x4x5xf32>, %b: memref<1x5x6xf32>, %c: memref<1x4x6xf32>, %bias: memref<1x4x6xf32, strided<[0, 0, 1]>>,
+    %x: memref<1x4x5xi8>, %y: memref<1x5x6xi8>, %z: memref<1x4x6xi8>) {
+  "morello.spec4"(%a, %b, %c, %bias) {function = "MatmulAccum", dims = array<i64: 1, 4, 5, 6>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial,
+    then = "y = max(add(x0, x1), 0.0:f32)", then_inputs = ["f32", "(f32, [n])"]}
+    : (memref<1x4x5xf32>, memref<1x5x6xf32>, memref<1x4x6xf32>, memref<1x4x6xf32, strided<[0, 0, 1]>>) -> ()
+  "morello.spec"(%x, %y, %z) {function = "Matmul", dims = array<i64: 1, 4, 5, 6>,
+    operands = ["(u8, GL, row_major)", "(i8, GL, row_major)", "(i8, GL, row_major)"], serial,
+    then = "y = cast(shr(x0, 8:i32), i8)", then_inputs = ["i32"]}
+    : (memref<1x4x5xi8>, memref<1x5x6xi8>, memref<1x4x6xi8>) -> ()
+  return
+}
