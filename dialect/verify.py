@@ -6,6 +6,8 @@ memref like any other, with strides such as [1, 8]. Where the layout packs, the 
 instead, from slowest to fastest (`[b, n/16, k, n%16]`). Dims of size one may be left out, or be more than the tensor
 has.
 
+A tensor with a window has a dim for every digit (see `Window.shape`), whose strides may fall in any order.
+
 A tensor in VRF is a bundle of 1-D vectors, row by row: `bundle_size` of them.
 """
 
@@ -214,8 +216,12 @@ def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> st
     # Every dim with its stride; those of size one say nothing.
     dims = [(size, stride) for size, stride in zip(memref.shape, strides, strict=True) if size != 1]
     expected = tensor.layout.physical_shape(shape) if tensor.layout.is_packed else shape
+    if tensor.window is not None:
+        expected = tensor.window.shape(shape)
     if [size for size, _ in dims] != [size for size in expected if size != 1]:
         return f"the sizes of {kind} are not {list(expected)}"
+    if tensor.window is not None:
+        return ""  # its strides fall in no order
     if not tensor.layout.is_packed:
         by_dim = dict(zip([d for d, size in enumerate(shape) if size != 1], dims, strict=True))
         dims = [by_dim[dim] for dim, _ in tensor.layout.parts if dim in by_dim]

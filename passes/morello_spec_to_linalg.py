@@ -15,12 +15,9 @@ from morello_mlir.lifting.generic import generic
 from morello_mlir.lifting.nests import to_loops
 from morello_mlir.lowering.elementwise import emit
 from morello_mlir.lowering.splice import ROOT, place
-from morello_mlir.spec import Spec, Then, is_float
+from morello_mlir.spec import Spec, TensorSpec, Then, is_float
 
 from .base import Pass
-
-#: All operands are memrefs in logical order: a batch, rows, columns.
-_RANK = 3
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,7 @@ class SpecToLinalg(Pass):
             except SpecError as error:
                 self.fail(nest.operation, str(error))
         for spec_op in spec_ops(op):
-            if all(isinstance(v.type, ir.MemRefType) and v.type.rank == _RANK for v in spec_op.operands):
-                self._replace(spec_op)
+            self._replace(spec_op)
 
     def _replace(self, spec_op: SpecOp) -> None:
         op = spec_op.operation
@@ -51,6 +47,12 @@ class SpecToLinalg(Pass):
             spec = spec_op.spec
         except SpecError as error:
             self.fail(op, str(error))
+        # All operands are memrefs in logical order: a batch, rows, columns; with a window digit by digit.
+        windows = [(t.window, spec.operand_shape(i)) for i, t in enumerate(spec.operands)]
+        ranks = [3 if window is None else len(window.shape(shape)) for window, shape in windows]
+        ranks += [3] * (len(op.operands) - len(ranks))
+        if [v.type.rank if isinstance(v.type, ir.MemRefType) else 0 for v in op.operands] != ranks:
+            return
         lhs, rhs, out, *extras = op.operands
         with ir.InsertionPoint(op), op.location:
             sums = out
@@ -70,11 +72,10 @@ class SpecToLinalg(Pass):
 
 def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
     """out += lhs @ rhs. Integers are widened by the signs of their dtypes; a narrow output is rounded at every step."""
-    if len({t.dtype for t in spec.operands}) == 1:
+    if len({t.dtype for t in spec.operands}) == 1 and not any(t.window for t in spec.operands):
         linalg.batch_matmul(lhs, rhs, outs=[out])
         return
-    b, m, n, k = map(ir.AffineDimExpr.get, range(4))
-    maps = [ir.AffineMap.get(4, 0, dims) for dims in ([b, m, k], [b, k, n], [b, m, n])]
+    maps = _maps(spec)
     narrow, wide = out.type.element_type, ir.Type.parse(spec.sums)
 
     def body(*elements: Any) -> Any:
@@ -83,6 +84,31 @@ def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
         return total if narrow == wide else arith.truncf(narrow, total)
 
     generic([lhs, rhs], out, maps, body)
+
+
+def _maps(spec: Spec) -> list[Any]:
+    """The indexing maps: one loop a dim, or a digit where some operand has a window along it."""
+    digits: dict[str, tuple[int, ...]] = {}
+    for tensor, (_, names) in zip(spec.operands, spec.info.operands, strict=True):
+        for i, name in enumerate(names):
+            units = tensor.window.of(i) if tensor.window else ()
+            digits[name] = (*units, 1) if units else digits.get(name, (1,))
+    loops: dict[str, list[Any]] = {}
+    for name, units in digits.items():
+        first = sum(len(others) for others in loops.values())
+        loops[name] = [ir.AffineDimExpr.get(first + i) for i in range(len(units))]
+    count = sum(len(units) for units in digits.values())
+
+    def index(tensor: TensorSpec, i: int, name: str) -> list[Any]:
+        if tensor.window and tensor.window.of(i):
+            return loops[name]
+        first, *rest = (loop * unit for loop, unit in zip(loops[name], digits[name], strict=True))
+        return [sum(rest, first)]
+
+    return [
+        ir.AffineMap.get(count, 0, [e for i, name in enumerate(names) for e in index(tensor, i, name)])
+        for tensor, (_, names) in zip(spec.operands, spec.info.operands, strict=True)
+    ]
 
 
 class _Lines:

@@ -19,10 +19,11 @@ from .space import (
     parallel_tiles,
     remaining,
     scale,
+    steps,
     tiles,
 )
 from .state import OperandState, TableKey, footprint, key_of, spec_of
-from .tile import TileAction, ToAccumAction
+from .tile import TileAction, ToAccumAction, WithinAction
 
 __all__ = [
     "KERNELS",
@@ -40,6 +41,7 @@ __all__ = [
     "TableKey",
     "TileAction",
     "ToAccumAction",
+    "WithinAction",
     "action_of",
     "check",
     "check_tree",
@@ -59,5 +61,6 @@ __all__ = [
     "remaining",
     "scale",
     "spec_of",
+    "steps",
     "tiles",
 ]

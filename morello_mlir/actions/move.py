@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..search.schedule import Move, Node
-from ..spec import FUNCTIONS, MEMORIES, Layout, dtype_bytes
+from ..spec import FUNCTIONS, MEMORIES, Layout, Window, dtype_bytes
 from ..targets import CROWDED, LINE, PAGE, LineCost, Target, ceil_div, fixed
 from .base import Action, Child, Condition
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum, minimum
@@ -113,6 +113,11 @@ class MoveAction(Action):
                 ("GL" not in mems, "the output moves to registers only when all operands are in caches"),
                 (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
             ]
+        if self.memory == "VRF":
+            conditions += [(key.unit(d) == 1, f"{d} goes through several lines of a window") for d in "mn"]
+        if packing and state.window is not None:
+            conditions.append((key.is_serial, f"{name} has a window, which one thread packs: put serial above"))
+            conditions.append(self._keeps_groups(state.window, key))
         if packing:
             conditions += [self._packs_one_matrix_dim(key), self._widens(key), self._groups(key)]
         return conditions
@@ -128,6 +133,15 @@ class MoveAction(Action):
         here = key.dtype_of(self.operand)
         ok = self.dtype in (None, here) or self.dtype in WIDER.get(here, ())
         return (ok, f"{self._name(key)} is {here}, whose values {self.dtype} does not hold")
+
+    def _keeps_groups(self, window: Window, key: TableKey) -> Condition:
+        """Neighbours in a group are neighbours in memory: they lie in one run of the window."""
+        group = self.layout.group if self.layout else 1
+        reduction = next(i for i, n in enumerate(key.names(self.operand)) if n in FUNCTIONS[key.function].reduction)
+        return (
+            all(unit % group == 0 for unit in window.of(reduction)),
+            f"{self._name(key)} has a window whose runs are not made of groups of {group}",
+        )
 
     def _packs_one_matrix_dim(self, key: TableKey) -> Condition:
         """Only panels along the parallel dim, batch slowest."""

@@ -11,6 +11,7 @@ from ..spec import FUNCTIONS
 from ..targets import Target, ceil_div, fixed
 from .base import Action, Child, Condition
 from .state import Dims, TableKey, footprint
+from .tile import width_reason
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ParallelTile(Action):
                 self.dim not in info.reduction,
                 f"{self.dim} is summed over: threads would write to the same output; split it instead",
             ),
-            (self.size % width == 0, f"{self.dim} is packed in panels of {width}: the size must be a multiple of it"),
+            (self.size % width == 0, width_reason(key, self.dim)),
             (self.dim != "b" or self.size == 1, "the batch dim is tiled by 1"),
             (set(key.memories) == {"GL"}, "threads have caches of their own: all operands must be in GL"),
             (

@@ -31,6 +31,8 @@ class KernelAction(Action):
     accepts: ClassVar[tuple[tuple[str, ...], ...]]
     #: Sizes of groups (see `Layout.packed`) in which it takes inputs that are packed in groups.
     groups: ClassVar[tuple[int, ...]] = (1,)
+    #: Whether it takes inputs whose reduction goes through a window (see `Window`).
+    windows: ClassVar[bool] = False
     rank = 0
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
@@ -42,6 +44,8 @@ class KernelAction(Action):
         for (name, _), state in zip(FUNCTIONS[key.function].operands, key.operands, strict=True):
             group = state.layout.group
             out.append((group in self.groups, f"{name} is packed in groups of {group}, which it does not read"))
+        out += [(key.unit(d) == 1, f"it does not reach over several units of a window along {d}") for d in "mn"]
+        out.append((self.windows or not key.units("k"), "it does not step through a window along k"))
         for (name, _), state, ok in zip(FUNCTIONS[key.function].operands, key.operands, self.accepts, strict=True):
             out.append((state.memory in ok, f"{name} must be in {' or '.join(ok)}, not {state.memory}"))
         return out
@@ -110,6 +114,7 @@ class BroadcastFma(KernelAction):
     name = "broadcast_fma"
     summary = "register tile; loads rows of rhs, broadcasts elements of lhs, fused multiply-add"
     accepts = (CACHES, CACHES, ("VRF",))
+    windows = True
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         rhs = key.operands[1]
@@ -357,6 +362,7 @@ class Scalar(KernelAction):
     summary = "scalar multiply-add loops, any strides"
     accepts = (CACHES, CACHES, CACHES)
     groups = (1, 2, 4)
+    windows = True
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         m, k, n = dims["m"], dims["k"], dims["n"]

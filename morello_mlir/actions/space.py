@@ -32,7 +32,7 @@ from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
 from .select import KERNELS
 from .state import TableKey, key_of, spec_of
-from .tile import TileAction, ToAccumAction
+from .tile import TileAction, ToAccumAction, WithinAction
 
 
 def scale(n: int) -> list[int]:
@@ -47,19 +47,35 @@ def scale(n: int) -> list[int]:
     return sorted(out)
 
 
-def closure(n: int) -> list[int]:
-    """Every size that tiling a dim of size `n` can lead to, remainders included, ascending."""
-    todo, seen = [n], set()
+def coarse_scale(n: int) -> list[int]:
+    """Powers of two below `n`: how many units of a window are tried."""
+    return [1 << x for x in range((n - 1).bit_length())]
+
+
+def steps(size: int, units: Sequence[int] = ()) -> list[int]:
+    """Tile sizes tried for a dim of size `size`: of the scale, or so many units of a window along it."""
+    if not units:
+        return scale(size)
+    return [units[0] * count for count in coarse_scale(-(-size // units[0]))]
+
+
+def closure(n: int, units: tuple[int, ...] = ()) -> list[int]:
+    """Every size that tiling a dim of size `n` can lead to, remainders included, ascending. units: of a window along
+    it, through which tiles go until it is packed."""
+    todo: list[tuple[int, tuple[int, ...]]] = [(n, units)]
+    seen: set[tuple[int, tuple[int, ...]]] = set()
     while todo:
-        size = todo.pop()
-        if size in seen:
+        size, left = point = todo.pop()
+        if point in seen:
             continue
-        seen.add(size)
-        for step in scale(size):
-            todo.append(step)
+        seen.add(point)
+        if left:
+            todo += [(size, ()), (size, left[1:])]
+        for step in steps(size, left):
+            todo.append((step, left))
             if size % step:
-                todo.append(size % step)
-    return sorted(seen)
+                todo.append((size % step, left))
+    return sorted({size for size, _ in seen})
 
 
 def holds(conditions: Sequence[Condition]) -> bool:
@@ -79,7 +95,7 @@ def panels(key: TableKey, operand: int, target: Target) -> list[tuple[Layout, st
     widths = target.pack_rows if operand == 0 else tuple(v * lanes for v in target.pack_vectors)
     forms = dict.fromkeys(f for k in KERNELS.kernels for f in k.panels(key, operand, target))
     out = [(Layout.packed(3, 1 if operand == 0 else 2, w, group), dtype) for group, dtype in forms for w in widths]
-    rows = lhs.layout.innermost == 2 and lhs.unit and not lhs.layout.is_packed
+    rows = lhs.layout.innermost == 2 and lhs.unit and not lhs.layout.is_packed and not key.units("k")
     if operand == 1 and rows and rhs.layout.innermost == 2:
         out.append((Layout.packed(3, 2, 1), None))
     return out
@@ -109,7 +125,7 @@ def kernels(key: TableKey, target: Target) -> list[Action]:
 
 def tiles(key: TableKey, dim: str, size: int, target: Target) -> list[TileAction]:
     """Every legal tile of `dim` of size `size` at `key`."""
-    sizes = (1,) if dim == "b" else scale(size)
+    sizes = (1,) if dim == "b" else steps(size, key.units(dim))
     candidates = [TileAction(dim, s) for s in sizes if s < size]
     return [a for a in candidates if holds(a.requires(key, target))]
 
@@ -123,7 +139,7 @@ def groups(key: TableKey) -> list[int]:
 
 def parallel_tiles(key: TableKey, dim: str, size: int, target: Target) -> list[ParallelTile]:
     """Every legal parallel tile of `dim` of size `size` at `key`."""
-    sizes = (1,) if dim == "b" else scale(size)
+    sizes = (1,) if dim == "b" else steps(size, key.units(dim))
     candidates = [ParallelTile(dim, s, g) for g in groups(key) for s in sizes if s < size]
     return [a for a in candidates if holds(a.requires(key, target))]
 
@@ -132,6 +148,12 @@ def serials(key: TableKey, target: Target) -> list[Action]:
     """`serial`, where it is legal."""
     action = SerialAction()
     return [action] if holds(action.requires(key, target)) else []
+
+
+def withins(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
+    """Where the sizes at `key` reach over no more than one unit of a window: that it is none."""
+    actions = [WithinAction(dim) for dim in ("m", "k", "n") if key.units(dim)]
+    return [a for a in actions if holds(a.conditions(key, dims, {}, target))]
 
 
 def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
@@ -146,6 +168,8 @@ def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Acti
         return [first] if holds(first.requires(key, target)) else []
     if key.has_const:
         return [InPlaceAction(), *aheads(key, target)]
+    if narrower := withins(key, dims, target):
+        return narrower[:1]
     if dims["b"] > 1:
         return [
             *serials(key, target),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import SpecError
-from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, accumulator, dtype_bytes, is_float
+from ..spec import FUNCTIONS, Layout, Spec, TensorSpec, Window, accumulator, dtype_bytes, is_float
 from ..targets import LINE, Target, ceil_div, thread_count
 
 #: Sizes by dim name; values are ints, or arrays that broadcast against each other.
@@ -25,7 +25,8 @@ class OperandState:
     """Where an operand is: memory, layout, row stride class (None when packed), whether its inner stride is 1, and
     whether it is constant and may still be packed ahead.
 
-    dtype: where it is not the one in which the contraction is added up (`TableKey.dtype`), else None.
+    dtype: where it is not the one in which the contraction is added up (`TableKey.dtype`), else None. window: where
+    places along a dim are not all one stride apart (see `Window`).
     """
 
     memory: str
@@ -34,6 +35,7 @@ class OperandState:
     unit: bool = True
     const: bool = False
     dtype: str | None = None
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +119,40 @@ class TableKey:
         return None
 
     def pack_width(self, dim: str) -> int:
-        """Tiles of `dim` must start at a panel, or at a group, of every operand: the width of the panels or groups
-        along it (their least common multiple; 1 where no operand is packed)."""
+        """Tiles of `dim` must start at a panel, at a group, or at a unit of a window, of every operand: the width of
+        these along it (their least common multiple; 1 where no operand is packed)."""
         widths = (
             o.layout.pack_width(self.names(i).index(dim)) for i, o in enumerate(self.operands) if dim in self.names(i)
         )
-        return math.lcm(*(w for w in widths if w))
+        return math.lcm(self.unit(dim), *(w for w in widths if w))
+
+    def units(self, dim: str) -> tuple[int, ...]:
+        """How many places along `dim` the steps of a window count, slowest digit first. (At most one operand has a
+        window along a dim.)"""
+        for i, o in enumerate(self.operands):
+            if o.window is not None and dim in self.names(i) and (units := o.window.of(self.names(i).index(dim))):
+                return units
+        return ()
+
+    def unit(self, dim: str) -> int:
+        """The first of `units`; 1 where there are none."""
+        return next(iter(self.units(dim)), 1)
+
+    @property
+    def has_window(self) -> bool:
+        return any(o.window is not None for o in self.operands)
+
+    def within(self, dim: str) -> TableKey:
+        """The key for sizes that reach over no more than a unit of `dim`."""
+        return replace(
+            self,
+            operands=tuple(
+                replace(o, window=o.window.without(self.names(i).index(dim)))
+                if o.window is not None and dim in self.names(i) and o.window.of(self.names(i).index(dim))
+                else o
+                for i, o in enumerate(self.operands)
+            ),
+        )
 
     def panel_width(self, dim: str) -> int:
         """The same of panels alone."""
@@ -140,20 +170,31 @@ def key_of(spec: Spec, target: Target) -> TableKey:
         if t.layout.is_packed and t.layout.panels is None:
             raise SpecError(f"layout {t.layout}: only panels along one of the last two dims are implemented")
     states = tuple(
-        OperandState(t.memory, t.layout, spec.row_class(i), t.unit, t.const, t.dtype if t.dtype != dtype else None)
+        OperandState(
+            t.memory, t.layout, spec.row_class(i), t.unit, t.const, t.dtype if t.dtype != dtype else None, t.window
+        )
         for i, t in enumerate(spec.operands)
     )
-    size = sum(t.layout.volume(spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
+    size = sum(_elements(t, spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
     far = spec.far or size > target.l3_bytes
     threads = 1 if spec.serial else spec.threads or thread_count()
     key = TableKey(spec.function, dtype, states, threads, far, spec.forked)
     return replace(key, kernels=target.narrow_fingerprint) if key.is_narrow or not is_float(dtype) else key
 
 
+def _elements(tensor: TensorSpec, shape: tuple[int, ...]) -> int:
+    if tensor.window is None:
+        return tensor.layout.volume(shape)
+    rows, row = tensor.window.runs(tensor.layout.innermost, shape)
+    return int(shape[0] * rows * row)
+
+
 def spec_of(key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Spec:
     """The Spec at one point of a table; only limits that can still matter are kept."""
     info = FUNCTIONS[key.function]
-    ops = tuple(TensorSpec(o.dtype or key.dtype, o.memory, o.layout, o.stride, o.unit, o.const) for o in key.operands)
+    ops = tuple(
+        TensorSpec(o.dtype or key.dtype, o.memory, o.layout, o.stride, o.unit, o.const, o.window) for o in key.operands
+    )
     sizes = tuple(int(dims[d]) for d in info.dims)
     threads = 0 if key.is_serial else key.threads
     return Spec(
@@ -212,7 +253,10 @@ def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None, d
         return Footprint(panels, row_lines, panels * row_lines, True, None)
     inner = lay.innermost if lay.innermost != 0 else names.index(names[-1])
     outer = next(d for d in (1, 2) if d != inner)
-    rows, cols = dims[names[outer]], dims[names[inner]]
+    if state.window is None:
+        rows, cols = dims[names[outer]], dims[names[inner]]
+    else:
+        rows, cols = state.window.runs(inner, [1, dims[names[1]], dims[names[2]]])
     if not state.unit:
         return Footprint(rows, cols, rows * cols, False, state.stride)
     row_lines = ceil_div(cols * size, LINE)

@@ -35,7 +35,7 @@ class TileAction(Action):
                 self.dim not in info.reduction or info.accumulates,
                 f"only an accumulating function can be split along {self.dim}: put to_accum above",
             ),
-            (self.size % width == 0, f"{self.dim} is packed in panels of {width}: the size must be a multiple of it"),
+            (self.size % width == 0, width_reason(key, self.dim)),
             ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
             (not key.forked, "threads are under way: only a parallel loop may follow"),
             (
@@ -63,6 +63,39 @@ class TileAction(Action):
 
     def label(self) -> str:
         return f"{self.word} {self.dim} by {self.size}"
+
+
+def width_reason(key: TableKey, dim: str) -> str:
+    """Why tiles of `dim` have to be multiples of `TableKey.pack_width`."""
+    width = key.pack_width(dim)
+    if key.units(dim):
+        return f"{dim} goes through a window in steps of {width}: the size must be a multiple of it"
+    return f"{dim} is packed in panels of {width}: the size must be a multiple of it"
+
+
+@dataclass(frozen=True)
+class WithinAction(Action):
+    """Sizes that reach over one unit of a window along `dim` (or less): there the operand is as any other. It leaves no
+    step."""
+
+    dim: str
+    rank = -1
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        return ((bool(key.units(self.dim)), f"no operand has a window along {self.dim}"),)
+
+    def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
+        unit = key.unit(self.dim)
+        return ((dims[self.dim] <= unit, f"{self.dim} reaches over more than {unit}"),)
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        return (Child(1, key.within(self.dim), dims),)
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        return bodies[0]
+
+    def label(self) -> str:
+        return f"within {self.dim}"
 
 
 @dataclass(frozen=True)

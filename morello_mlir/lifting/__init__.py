@@ -7,8 +7,9 @@ from .aliases import Aliases, nested_ops
 from .constants import with_constants
 from .explain import aliases_around, enclosing_module, explain, survey
 from .inputs import add_afterwards, erase_unused, own_zero_fill, read_operands_through, read_through_copies
+from .loops import Loop
 from .outcome import Covered, Lifted, Rejected
-from .plan import Loop, Operand, OuterLoop, Plan, make_plan
+from .plan import Operand, OuterLoop, Plan, make_plan
 from .quantized import without_zero_points
 
 __all__ = [

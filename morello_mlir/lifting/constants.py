@@ -37,7 +37,7 @@ def with_constants(lifted: Lifted, limit: int) -> Lifted:
     for i, (operand, tensor) in enumerate(zip(plan.operands[:2], tensors[:2], strict=True)):
         moves = any(loop.strides[i] for loop in plan.outer)
         size = math.prod(n for n, s in zip(operand.sizes, operand.strides, strict=True) if s or n == 1)
-        if moves or size * dtype_bytes(tensor.dtype) > limit:
+        if moves or tensor.window is not None or size * dtype_bytes(tensor.dtype) > limit:
             continue
         name = contents_of(lifted.values[operand.source])
         if name is not None:

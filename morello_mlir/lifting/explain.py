@@ -12,8 +12,9 @@ from .aliases import Aliases, nested_ops
 from .contraction import Contraction, recognise
 from .fills import fill_before, fill_on_tensors
 from .follow import chains
+from .loops import Loop
 from .outcome import Covered, Lifted, NotLifted, Rejected
-from .plan import Finish, Loop, Plan, make_plan
+from .plan import Finish, Plan, make_plan
 from .then import OUT, Chain
 
 #: What may enclose a lifted op, up to its function: ops that run their regions in place, on this thread or on others
@@ -39,7 +40,7 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
     except NotLifted as reason:
         return Rejected(str(reason))
     try:
-        plan = make_plan(contraction.loops, contraction.dtypes, accumulate=zeroed is None)
+        plan = make_plan(contraction.loops, contraction.dtypes, zeroed is None, window=contraction.window)
     except SpecError as error:
         return Rejected(str(error))
     return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)
@@ -97,7 +98,7 @@ def _plan_of(contraction: Contraction, chain: Chain) -> Plan:
         loops.append(Loop(axis.role, axis.size, (*inputs, axis.along(OUT), *extras)))
     element = [str(v.type.element_type) for v in (chain.out, *chain.extras)]
     finish = Finish(chain.body, chain.sums, tuple(element[1:]))
-    return make_plan(loops, (*contraction.dtypes[:2], element[0]), chain.accumulates, finish)
+    return make_plan(loops, (*contraction.dtypes[:2], element[0]), chain.accumulates, finish, contraction.window)
 
 
 def is_linalg(op: Any) -> bool:

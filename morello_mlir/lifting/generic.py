@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from mlir.dialects import linalg
 def generic(inputs: Sequence[Any], out: Any, maps: Sequence[Any], body: Callable[..., Any]) -> Any:
     """The operation, at the insertion point, on tensors or on memrefs. maps: affine maps, the output's last; loops that
     it lacks are reduced. body: what is yielded, given the block's arguments."""
-    kept = {str(e) for e in maps[-1].results}
+    kept = {loop for e in maps[-1].results for loop in re.findall(r"d[0-9]+", str(e))}
     loops = (str(ir.AffineDimExpr.get(d)) for d in range(maps[-1].n_dims))
     kinds = ["parallel" if loop in kept else "reduction" for loop in loops]
     op = linalg.GenericOp(

@@ -10,11 +10,14 @@ then chooses which of those that remain are the Spec's; the others become a loop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from morello_mlir.nests.body import Body
 from morello_mlir.spec import FUNCTIONS, Extra, Layout, Spec, TensorSpec, Then, dtype_bytes, row_stride, stride_class
+
+from .loops import Loop, merge_loops
+from .windows import Digits, fold, window_of
 
 ROLES = ("b", "m", "k", "n")
 LHS, RHS, OUT = 0, 1, 2
@@ -24,27 +27,13 @@ _RUN = 16
 
 
 @dataclass(frozen=True)
-class Loop:
-    """One loop of a contraction: its role, trip count, and stride in elements per operand (None where absent): of the
-    inputs, the output, and those of `then`."""
-
-    role: str
-    size: int
-    strides: tuple[int | None, ...]
-
-    @property
-    def contiguous(self) -> bool:
-        return 1 in self.strides[: OUT + 1]
-
-
-@dataclass(frozen=True)
 class Operand:
-    """An operand as the Spec sees it: three logical dims with sizes and strides. `source`: which input of the
-    linalg op it is (0, 1, or 2 for the output; 3 and more are those of `then`)."""
+    """An operand as its memref has it: the Spec's three logical dims, those of a window digit by digit, with sizes and
+    strides. `source`: which input of the linalg op it is (0, 1, or 2 for the output; from 3 on those of `then`)."""
 
     source: int
-    sizes: tuple[int, int, int]
-    strides: tuple[int, int, int]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -80,33 +69,20 @@ class Plan:
     keeps_fill: bool = False
 
 
-def merge_loops(loops: Sequence[Loop]) -> list[Loop]:
-    """Drops loops of one trip and merges every two of one role that step through memory as a single loop would."""
-    live = [loop for loop in loops if loop.size != 1]
-    while True:
-        for outer, inner in permutations(live, 2):
-            if outer.role == inner.role and _continues(outer, inner):
-                at = live.index(inner)
-                live[at] = replace(inner, size=outer.size * inner.size)
-                live.remove(outer)
-                break
-        else:
-            return live
-
-
-def _continues(outer: Loop, inner: Loop) -> bool:
-    """Whether a step of `outer` is a whole run of `inner`, in every operand that has them."""
-    pairs = zip(outer.strides, inner.strides, strict=True)
-    return all(o is None or i is None or o == i * inner.size for o, i in pairs)
-
-
-def make_plan(loops: Sequence[Loop], dtypes: Sequence[str], accumulate: bool, finish: Finish | None = None) -> Plan:
+def make_plan(
+    loops: Sequence[Loop],
+    dtypes: Sequence[str],
+    accumulate: bool,
+    finish: Finish | None = None,
+    window: int | None = None,
+) -> Plan:
     """Plans a contraction over `loops`.
 
     dtypes: of the inputs and the output. accumulate: out += lhs @ rhs instead of out = lhs @ rhs. finish: what is done
-    to the sums. Raises SpecError where there is no such Spec.
+    to the sums. window: the input through which one slides, if any. Raises SpecError where there is no such Spec.
     """
-    chosen, outer = _choose(merge_loops(loops))
+    live = merge_loops(loops)
+    chosen, outer = _choose(live if window is None else fold(live, window))
     reads = accumulate or any(loop.role == "k" for loop in outer)
     sources = (LHS, RHS, OUT)
     if _should_swap(chosen):
@@ -141,7 +117,7 @@ def _extra(i: int, loops: Sequence[Loop | None]) -> Operand:
     """Operand x`i + 1` of `then`, over the dims of the output."""
     sizes = tuple(loop.size if loop else 1 for loop in loops)
     strides = tuple((loop.strides[OUT + 1 + i] or 0) if loop else 0 for loop in loops)
-    return Operand(OUT + 1 + i, sizes, strides)  # type: ignore[arg-type]
+    return Operand(OUT + 1 + i, sizes, strides)
 
 
 def _dims(extra: Operand) -> tuple[str, ...]:
@@ -162,7 +138,9 @@ def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
         left += candidates[1:]
     # A batch dim of the Spec is the slowest of its operands: elsewhere it would only hide how far apart rows are. One
     # more parallel loop may take a free one; the operand without that loop is then broadcast (stride 0).
-    batches = [x for x in left if x.role != "k" and _is_slowest(x, chosen)]
+    # (Beside a window there is no choice: tiles of the others go through it.)
+    windows = any(x.window is not None for x in chosen.values())
+    batches = [x for x in left if x.role != "k" and (_is_slowest(x, chosen) or (windows and x.role == "b"))]
     if batches:
         chosen["b"] = max(batches, key=lambda x: (x.role == "b", _worth(x)))
         left.remove(chosen["b"])
@@ -191,7 +169,9 @@ _MIRROR = {"b": "b", "m": "n", "n": "m", "k": "k"}
 
 def _mirror(loop: Loop) -> Loop:
     """The loop as the transposed problem has it."""
-    return Loop(_MIRROR[loop.role], loop.size, (loop.strides[RHS], loop.strides[LHS], *loop.strides[OUT:]))
+    window = None if loop.window is None else 1 - loop.window
+    strides = (loop.strides[RHS], loop.strides[LHS], *loop.strides[OUT:])
+    return Loop(_MIRROR[loop.role], loop.size, strides, loop.digits, window)
 
 
 def _should_swap(chosen: dict[str, Loop]) -> bool:
@@ -208,7 +188,8 @@ def _operand(i: int, source: int, loops: Sequence[Loop | None], dtype: str) -> t
     """Operand `i` over its three logical dims (None: of size one)."""
     sizes = tuple(loop.size if loop else 1 for loop in loops)
     known = [(loop.strides[i] or 0) if loop else None for loop in loops]
-    order = physical_order(known)
+    digits = [loop.digits if loop and loop.window == i else () for loop in loops]
+    order = physical_order(known) if not any(digits) else _window_order(known, sizes, digits)
     if i == RHS and order[-2:] == (1, 2) and known[2] is None and known[1] is not None:
         # A single column: its elements follow one another along k, which is what products of vectors want.
         order = (*order[:-2], 2, 1)
@@ -218,8 +199,36 @@ def _operand(i: int, source: int, loops: Sequence[Loop | None], dtype: str) -> t
     declared = None if step == sizes[order[-1]] else stride_class(step * dtype_bytes(dtype))
     # Dims of one element do not count: there is no second element to be next to.
     innermost = next((strides[d] for d in reversed(order) if sizes[d] != 1), 1)
-    spec = TensorSpec(dtype, "GL", layout, declared, innermost == 1)
-    return Operand(source, sizes, strides), spec  # type: ignore[arg-type]
+    window = None
+    if any(digits) or any(loop and loop.window == i for loop in loops):
+        window = window_of(sizes, strides, digits)
+    spec = TensorSpec(dtype, "GL", layout, declared, innermost == 1, window=window)
+    return _digit_by_digit(source, sizes, strides, digits), spec
+
+
+def _window_order(strides: Sequence[int | None], sizes: Sequence[int], digits: Sequence[Digits]) -> tuple[int, ...]:
+    """As `physical_order`, of an operand with a window, by how far the runs of a dim reach: the fastest one is the dim
+    whose neighbours are neighbours for longest, or (none being) whose steps are shortest."""
+    runs = [digits[d][-1][0] if digits[d] else sizes[d] for d in range(len(sizes))]
+
+    inner = max((1, 2), key=lambda d: (strides[d] is not None, *(_nearness(strides[d] or 0, runs[d])), d))
+    return (0, 3 - inner, inner)
+
+
+def _nearness(stride: int, run: int) -> tuple[int, int]:
+    """What to prefer as the fastest dim: the longer run of neighbours, then the shorter step."""
+    return (run // stride if stride else 0, -stride)
+
+
+def _digit_by_digit(source: int, sizes: Sequence[int], strides: Sequence[int], digits: Sequence[Digits]) -> Operand:
+    """The operand with a dim for every digit."""
+    shape: list[int] = []
+    steps: list[int] = []
+    for size, stride, slower in zip(sizes, strides, digits, strict=True):
+        units = [size, *(unit for unit, _ in slower), 1]
+        shape += [a // b for a, b in pairwise(units)]
+        steps += [*(jump for _, jump in slower), stride]
+    return Operand(source, tuple(shape), tuple(steps))
 
 
 def physical_order(strides: Sequence[int | None]) -> tuple[int, ...]:

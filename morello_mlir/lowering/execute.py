@@ -184,7 +184,7 @@ def view_of(spec: Spec, i: int, type_: Any) -> View:
     if not isinstance(type_, ir.MemRefType):
         raise SpecError(f"operand {i}: expected a memref, not {type_}")
     tensor = spec.operands[i]
-    view = View(tensor.dtype, spec.operand_shape(i), ())
+    view = View(tensor.dtype, spec.operand_shape(i), (), units=tensor.window.units if tensor.window else ((), ()))
     if tensor.layout.is_packed:
         dim, width, group = panels_of(tensor.layout, spec.operand_names(i))
         view = replace(view, packed=(dim, width), group=group)

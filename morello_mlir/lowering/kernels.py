@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 from ..actions import PAIR_KERNELS, DotFma
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
+from .digits import Digit, digits_of, place_of
 from .finish import Finish, on_last
 from .plan import Sizes
 from .views import Flat, Operand
@@ -18,6 +20,9 @@ _LINE = 64
 _AHEAD = 144
 #: The same for what was packed ahead: what memory takes. It may reach into the slack behind the last panel.
 _STREAM = 768
+
+#: K steps of the inner digits of a window that are emitted without a loop.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +102,16 @@ def broadcast_fma(
     then that of one iteration and what follows the loop. ask: lines that are wanted next.
     """
     depth, lanes, step = sizes[2], b.machine.lanes, unroll(tile.rows, tile.vectors)
+    windowed = bool(lhs.view.of(2) or rhs.view.of(1))
     # Panels are padded with zeros: whole vectors may be read.
     available = max(sizes[3], rhs.view.packed[1] if rhs.view.packed else 0)
     widths = tuple(min(lanes, available - v * lanes) for v in range(tile.vectors))
     s = _Strides(lhs.view.stride(1), lhs.view.stride(2), rhs.view.stride(1), rhs.view.stride(2), widths)
     further = 0 if looped is None else b.add(looped, -step)
     a, w = lhs.flat(b, b.mul(further, s.lhs_step)), rhs.flat(b, b.mul(further, s.rhs_step))
+    if windowed:
+        ahead = _ahead(s, tile, rhs) if rhs.view.ahead else 0
+        return _through_window(b, (a, w), (0, 0), s, tile, (digits_of(depth, lhs.view, rhs.view), ahead))
     if looped is None and is_straight(tile.rows, tile.vectors, depth):
         step = depth
     after = depth % step
@@ -115,7 +124,7 @@ def broadcast_fma(
             elif ahead := _ahead(s, tile, rhs):
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
-                _ask(b, w, last, s, step)
+                _ask(b, w, b.mul(last, s.rhs_step), s, step)
             carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step)
         tile = tile.with_values(carried.results)
     if after:
@@ -150,10 +159,49 @@ def _ask_next(b: Builder, w: Flat, ask: Ask, s: _Strides, at: tuple[Index, int])
         b.prefetch(w, b.add(start, i * line), locality=2)
 
 
-def _ask(b: Builder, w: Flat, k: Index, s: _Strides, count: int) -> None:
-    """Asks for the lines of `count` rows of rhs from row `k` on."""
+def _through_window(
+    b: Builder,
+    inputs: tuple[Flat, Flat],
+    at: tuple[Index, Index],
+    s: _Strides,
+    tile: Bundle,
+    left: tuple[list[Digit], int],
+) -> Bundle:
+    """The steps of all digits that are left, from `at` (offsets in lhs and rhs) on: loops, those inside of which there
+    is little to do without one. The last part of `left`: how far ahead rows of rhs are asked for, in steps (0: they are
+    not)."""
+    digits, ahead = left
+    (here, *below), (a, w) = digits, inputs
+    if below and math.prod(d.count for d in digits) > _FEW:
+        with b.carrying_loop(0, here.count, 1, tile.values, b.machine.vector()) as (i, carried):
+            start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
+            inside = _through_window(b, inputs, start, s, tile.with_values(carried.args), (below, ahead))
+            carried.results = list(inside.values)
+        return tile.with_values(carried.results)
+    if below:
+        for i in range(here.count):
+            start = b.add(at[0], i * here.lhs), b.add(at[1], i * here.rhs)
+            tile = _through_window(b, inputs, start, s, tile, (below, ahead))
+        return tile
+    step = unroll(tile.rows, tile.vectors)
+    after = here.count % step
+    whole = here.count - after if here.count > step else 0
+    if whole:
+        with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
+            start = b.add(at[0], b.mul(k, here.lhs)), b.add(at[1], b.mul(k, here.rhs))
+            if ahead:
+                _ask(b, w, b.add(start[1], ahead * here.rhs), s, step)
+            carried.results = _steps(b, a, w, start, s, tile.with_values(carried.args), step)
+        tile = tile.with_values(carried.results)
+    if here.count > whole:
+        start = b.add(at[0], whole * here.lhs), b.add(at[1], whole * here.rhs)
+        tile = tile.with_values(_steps(b, a, w, start, s, tile, here.count - whole))
+    return tile
+
+
+def _ask(b: Builder, w: Flat, base: Index, s: _Strides, count: int) -> None:
+    """Asks for the lines of `count` rows of rhs from element `base` on."""
     line = _LINE // dtype_bytes(w.dtype)
-    base = b.mul(k, s.rhs_step)
     for step in range(count):
         for at in range(0, sum(s.widths), line):
             b.prefetch(w, b.add(base, step * s.rhs_step + at))
@@ -450,6 +498,8 @@ def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, 
 def _along(b: Builder, k: Index, operand: Operand, dim: int) -> Index:
     """Elements from the start of dim `dim`, which is not packed, to place `k` on it."""
     view = operand.view
+    if view.of(dim):
+        return place_of(b, view.digits(dim), k)
     if view.group == 1:
         return b.mul(k, view.stride(dim))
     group = b.div(k, view.group)

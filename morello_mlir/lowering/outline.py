@@ -84,7 +84,8 @@ class Outliner:
         if finish is None:
             operands = operands[: OUT + 1]
         views = [o.view for o in operands]
-        looped = self._looped_steps(plan)
+        # Through a window there are several loops.
+        looped = 0 if any(any(v.units) for v in views) else self._looped_steps(plan)
         if looped:
             plan = self._shortened(plan, looped)
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])

@@ -258,7 +258,7 @@ class Planner:
             threads = key_of(spec, self.target).threads
             over = node.threads or threads
             return Parallel(spec.dims, node.dim, node.size, full, body, rest, over, threads // over)
-        return _merged(Loop(spec.dims, node.dim, node.size, full, body, rest))
+        return _merged(Loop(spec.dims, node.dim, node.size, full, body, rest), key_of(spec, self.target).unit(node.dim))
 
 
 def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int, int]:
@@ -269,16 +269,17 @@ def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int, int]:
     return layout.panels
 
 
-def _merged(loop: Loop) -> Plan:
-    """Joins loops over one dim that have nothing between them, and drops a loop of one trip."""
+def _merged(loop: Loop, unit: int) -> Plan:
+    """Joins loops over one dim that have nothing between them, and drops a loop of one trip. unit: of the window along
+    it (1: there is none), inside of which a loop starts anew."""
     body, rest = loop.body, loop.rest
     if loop.size == loop.full and rest is None:
         return body
-    if isinstance(body, Loop) and body.dim == loop.dim and body.rest is None:
+    if isinstance(body, Loop) and body.dim == loop.dim and body.rest is None and body.size % unit == 0:
         loop = replace(loop, size=body.size, body=body.body)
-        return _merged(loop)
+        return _merged(loop, unit)
     if isinstance(rest, Loop) and (rest.dim, rest.size, rest.body) == (loop.dim, loop.size, body):
-        return _merged(replace(loop, full=loop.full + rest.full, rest=rest.rest))
+        return _merged(replace(loop, full=loop.full + rest.full, rest=rest.rest), unit)
     if rest is not None and rest == body:
         return replace(loop, full=loop.full + loop.size, rest=None)
     return loop

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from ..spec import FUNCTIONS, dense_strides, element_type
+from ..spec import FUNCTIONS, Window, dense_strides, element_type
 from .builder import Builder, Index
+
+#: Of a window, for each of the last two dims (see `Window.units`).
+Units: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 #: Dims of lhs, rhs and out, in logical order: the same for Matmul and MatmulAccum.
 OPERAND_DIMS = tuple(dims for _, dims in FUNCTIONS["Matmul"].operands)
@@ -21,7 +25,8 @@ class View:
     strides: in elements, of the three dims; where packed, of `[b, panel, other dim, place in the panel]`.
     packed: (dim number, panel width) or None. The last panel is padded with zeros. group: so many neighbours along the
     other dim lie together (`Layout.packed`); the other dim then counts groups, and the place in one comes last.
-    ahead: it was packed ahead, and comes from memory.
+    ahead: it was packed ahead, and comes from memory. units: of a window (see `Window`), for the last two dims: the
+    memref then has a dim for every digit.
     """
 
     dtype: str
@@ -30,6 +35,7 @@ class View:
     packed: tuple[int, int] | None = None
     group: int = 1
     ahead: bool = False
+    units: Units = ((), ())
 
     @property
     def element(self) -> str:
@@ -40,7 +46,7 @@ class View:
     def shape(self) -> tuple[int, ...]:
         """Sizes of the memref, panel by panel where packed."""
         if self.packed is None:
-            return self.sizes
+            return Window(self.units).shape(self.sizes)
         dim, width = self.packed
         panels, rows = -(-self.sizes[dim] // width), -(-self.sizes[3 - dim] // self.group)
         return (self.sizes[0], panels, rows, width, *([self.group] if self.group > 1 else []))
@@ -68,11 +74,24 @@ class View:
         """Result types of `memref.extract_strided_metadata`."""
         return ", ".join([f"memref<{self.element}>", *["index"] * (1 + 2 * len(self.shape))])
 
+    def axis(self, dim: int) -> int:
+        """The memref's dim for the slowest digit of logical dim `dim`, where the view is not packed."""
+        return dim if dim < 2 else dim + len(self.units[0])
+
+    def of(self, dim: int) -> tuple[int, ...]:
+        """The units of logical dim `dim`."""
+        return self.units[dim - 1] if dim else ()
+
+    def digits(self, dim: int) -> list[tuple[int, int]]:
+        """(places, elements of memory) of a step of every digit of `dim`, slowest first; at last (1, stride)."""
+        first = self.axis(dim)
+        return list(zip((*self.of(dim), 1), self.strides[first : first + len(self.of(dim)) + 1], strict=True))
+
     def stride(self, dim: int) -> int:
         """Elements from one place along `dim` to the next, within a panel; of a dim in groups, to the next group.
-        Panels of width one may be crossed."""
+        Panels of width one may be crossed. Of a dim in digits: of the fastest one."""
         if self.packed is None:
-            return self.strides[dim]
+            return self.strides[self.axis(dim) + len(self.of(dim))]
         if dim == 0:
             return self.strides[0]
         if dim != self.packed[0]:
@@ -89,9 +108,13 @@ class View:
         return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True) if size > 0)
 
     def with_size(self, dim: int, size: int) -> View:
-        sizes = list(self.sizes)
+        sizes, units, strides = list(self.sizes), list(self.units), self.strides
         sizes[dim] = size
-        return replace(self, sizes=tuple(sizes))
+        while dim and units[dim - 1] and size <= units[dim - 1][0]:
+            # The slowest digit has but one step.
+            strides = (*strides[: self.axis(dim)], *strides[self.axis(dim) + 1 :])
+            units[dim - 1] = units[dim - 1][1:]
+        return replace(self, sizes=tuple(sizes), units=(units[0], units[1]), strides=strides)
 
     def canonical(self) -> View:
         """The same memory with the strides of dims of one element set to 1, so that more tiles look alike; not that to
@@ -232,9 +255,13 @@ class Operand:
     def tile(self, b: Builder, dim: int, at: Index, size: int) -> Operand:
         """The part `at`, `at + size` along `dim`; in a packed dim it starts at a panel, in one in groups at a group."""
         part = self.view.with_size(dim, size)
-        offsets: list[Index] = [0] * len(part.shape)
+        offsets: list[Index] = [0] * len(self.view.shape)
+        shape = list(part.shape)
         if self.view.packed is None:
-            offsets[dim] = at
+            axis, units = self.view.axis(dim), self.view.of(dim)
+            offsets[axis] = b.div(at, units[0]) if units else at
+            # Digits of one step have no dim.
+            shape[axis:axis] = [1] * (len(units) - len(part.of(dim)))
         else:
             packed, width = self.view.packed
             if dim == packed:
@@ -243,6 +270,6 @@ class Operand:
                 offsets[2 if dim else 0] = b.div(at, self.view.group) if dim else at
         if offsets == [0] * len(offsets) and part.shape == self.view.shape:
             return replace(self, view=part)
-        where, shape, ones = (", ".join(map(str, x)) for x in (offsets, part.shape, [1] * len(part.shape)))
-        name = b.value(f"memref.subview {self.name}[{where}] [{shape}] [{ones}] : {self.view.type} to {part.type}")
+        where, extent, ones = (", ".join(map(str, x)) for x in (offsets, shape, [1] * len(shape)))
+        name = b.value(f"memref.subview {self.name}[{where}] [{extent}] [{ones}] : {self.view.type} to {part.type}")
         return Operand(part, name)

@@ -67,6 +67,8 @@ def key_text(key: TableKey) -> str:
         fields += [f"s{o.stride}"] if o.stride is not None else []
         fields += [] if o.unit else ["gapped"]
         fields += [o.dtype] if o.dtype else []
+        # No memo has keys with windows: what is there never reads as one.
+        fields += o.window.text(key.names(i)) if o.window else []
         parts.append(" ".join(fields))
     threading = "serial" if key.is_serial else f"parallel {key.threads}" + " forked" * key.forked
     parts += [threading] + (["far"] if key.far else [])

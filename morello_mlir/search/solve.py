@@ -106,7 +106,7 @@ class Search:
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
         key, dims, left = self.point(spec.canonical().plain)
-        return self.value(self.tables_of(dims, left), key, dims, left) + then_cost(spec, self.target)
+        return self.value(self.tables_of(key, dims, left), key, dims, left) + then_cost(spec, self.target)
 
     def _check_goal(self, spec: Spec) -> None:
         if 0 in spec.dims:
@@ -118,12 +118,14 @@ class Search:
         dims = dict(zip(spec.info.dims, spec.dims, strict=True))
         return key_of(spec, self.target), dims, limits_of(spec, self.target)
 
-    def tables_of(self, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
-        """The tables of a goal, from the cache or new."""
-        name = (*(dims[d] for d in AXES), *sorted(limits.items()))
-        # The memo holds the tables of whole machines: where less is left, other cells are reached.
-        source = self.memo if limits == self.target.limits else None
-        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target, source=source)
+    def tables_of(self, key: TableKey, dims: Mapping[str, int], limits: Mapping[str, int]) -> Tables:
+        """The tables of a goal at `key`, from the cache or new."""
+        units = {d: key.units(d) for d in AXES}
+        name = (*(dims[d] for d in AXES), *units.values(), *sorted(limits.items()))
+        # The memo holds the tables of whole machines: where less is left, other cells are reached. Nor does it know the
+        # sizes that windows lead to.
+        source = self.memo if limits == self.target.limits and not key.has_window else None
+        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target, source=source, units=units)
         self._tables[name] = tables
         while len(self._tables) > 1 and sum(t.nbytes for t in self._tables.values()) > TABLE_CACHE_BYTES:
             self._tables.popitem(last=False)
@@ -150,7 +152,7 @@ class Search:
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
         key, dims, left = self.point(spec)
-        tables = self.tables_of(dims, left)
+        tables = self.tables_of(key, dims, left)
         cost = self.value(tables, key, dims, left)
         if cost >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {spec}")

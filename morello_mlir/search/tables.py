@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,10 +18,12 @@ from ..actions import (
     ParallelTile,
     TableKey,
     TileAction,
+    WithinAction,
     closure,
     kernels,
     moves,
     scale,
+    steps,
 )
 from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES
@@ -31,6 +33,8 @@ from .tilelists import Known, TileLists, axis_lists
 __all__ = ["Tables"]
 
 AXES = ("m", "k", "n")
+#: More than windows have units.
+_MOST_UNITS = 16
 
 
 def workers() -> int:
@@ -82,7 +86,7 @@ class Tables:
     """All tables of one goal: sizes `dims` (m, k, n; batch 1), `limits` at the root, on demand, deepest first.
 
     The key graph is acyclic: operands only move inwards and are packed at most once. source: asked before a table is
-    solved, and told after.
+    solved, and told after. units: of the goal's windows, by dim.
     """
 
     def __init__(
@@ -92,15 +96,16 @@ class Tables:
         target: Target,
         impl: ModuleType | None = None,
         source: Source | None = None,
+        units: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     ):
         self.target = target
         self.limits = dict(limits)
         self.impl = impl or passes()
         self.source = source
-        self.sizes = {d: in_order(closure(dims[d])) for d in AXES}
+        self.sizes = {d: in_order(closure(dims[d], units.get(d, ()))) for d in AXES}
         self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
         self.tables: dict[TableKey, np.ndarray] = {}
-        self._lists: dict[tuple[int, ...], TileLists] = {}
+        self._lists: dict[tuple[object, ...], TileLists] = {}
         self._grid = {
             d: np.array(self.sizes[d], np.int64).reshape([-1 if e == d else 1 for e in AXES]) for d in AXES
         } | {"b": np.int64(1)}
@@ -163,7 +168,8 @@ class Tables:
 
     def _children(self, key: TableKey) -> Iterator[TableKey]:
         """The keys of the tables that the table of `key` reads."""
-        for action in (*serials(key, self.target), *moves(key, self.target), *self.parallel_tiles(key)):
+        ways = (*serials(key, self.target), *moves(key, self.target), *self.parallel_tiles(key), *withins(key))
+        for action in ways:
             for child in action.children(key, self._grid):
                 yield child.key
 
@@ -191,16 +197,26 @@ class Tables:
             self.impl.move_pass(block, reads.below, reads.cost, reads.group, reads.maps)
         for action in (*serials(key, self.target), *self.parallel_tiles(key)):
             np.minimum(block, self.parallel_costs(key, action), out=block)
+        for within in withins(key):
+            self._enter(key, within, block)
         if "VRF" not in key.memories and not key.forked:
             known = self.source.seed(self, key, block) if self.source else None
             self.impl.tile_pass(block, self.tile_lists(key), known)
         return block
 
+    def _enter(self, key: TableKey, within: WithinAction, block: np.ndarray) -> None:
+        """Sizes that a window does not matter at cost what they cost without it."""
+        (child,) = within.children(key, self._grid)
+        below, axis = self.table(child.key), AXES.index(within.dim)
+        inside = np.array([size <= key.unit(within.dim) for size in self.sizes[within.dim]])
+        np.moveaxis(block, axis, 0)[inside] = np.moveaxis(below, axis, 0)[inside]
+
     # ------------------------------------------------------------ threads
 
     def parallel_tiles(self, key: TableKey) -> list[ParallelTile]:
         """Every parallel tile of some size of the table of `key`."""
-        candidates = [ParallelTile(d, s, g) for g in groups(key) for d in AXES for s in scale(self.sizes[d][-1])]
+        sizes = {d: steps(max(self.sizes[d]), key.units(d)) for d in AXES}
+        candidates = [ParallelTile(d, s, g) for g in groups(key) for d in AXES for s in sizes[d]]
         return [a for a in candidates if holds(a.requires(key, self.target))]
 
     def parallel_costs(self, key: TableKey, action: Action) -> np.ndarray:
@@ -281,7 +297,7 @@ class Tables:
     def tile_lists(self, key: TableKey) -> TileLists:
         """The legal tiles of every size of the three axes at `key`."""
         # All that decides which tiles are legal: widths of panels, and whether k may be split (see TileAction).
-        name = (*(key.pack_width(d) for d in AXES), bool(key.operands[-1].dtype))
+        name = (*((key.pack_width(d), key.units(d)) for d in AXES), bool(key.operands[-1].dtype))
         if name not in self._lists:
             cols = [axis_lists(self.sizes[d], partial(self._tiles, key, d)) for d in AXES]
             self._lists[name] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
@@ -289,13 +305,19 @@ class Tables:
 
     def _tiles(self, key: TableKey, dim: str, size: int) -> list[tuple[int, int, int]]:
         """(tile size, count, remainder) of every legal tile of a dim of size `size`, from the action's declaration."""
-        out = []
-        for step in scale(size):
+        out: list[tuple[int, int, int]] = []
+        if size % key.unit(dim):
+            return out  # nothing leads there
+        for step in steps(size, key.units(dim)):
             action = TileAction(dim, step)
             if holds(action.requires(key, self.target)):
                 body, rest = action.children(key, {"b": 1, "m": size, "k": size, "n": size})
                 out.append((int(body.dims[dim]), int(body.count), int(rest.dims[dim])))
         return out
+
+
+def withins(key: TableKey) -> list[WithinAction]:
+    return [WithinAction(dim) for dim in AXES if key.units(dim)]
 
 
 def in_order(sizes: list[int]) -> list[int]:
@@ -308,7 +330,9 @@ def in_order(sizes: list[int]) -> list[int]:
 def _depth(key: TableKey) -> int:
     """Rises with every move: operands go inwards, and are packed at most once. Serial goals lie below parallel ones."""
     threads = 100 * key.is_serial + 50 * key.forked
-    return threads + sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)
+    places = sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)
+    # Of keys that differ in their windows alone, the one with fewer units lies deeper.
+    return (threads + places) * _MOST_UNITS - sum(len(key.units(d)) for d in AXES)
 
 
 def _three(x: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from .spec import (
     stride_class,
 )
 from .then import Extra, Then
+from .window import Lap, Window
 
 __all__ = [
     "DTYPE_BYTES",
@@ -24,10 +25,12 @@ __all__ = [
     "MEMORIES",
     "Extra",
     "Function",
+    "Lap",
     "Layout",
     "Spec",
     "TensorSpec",
     "Then",
+    "Window",
     "accumulator",
     "dense_strides",
     "dtype_bytes",

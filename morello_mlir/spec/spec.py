@@ -16,6 +16,7 @@ from ..errors import SpecError
 from .dtype import accumulator, dtype_bytes
 from .layout import NUMBER, Layout
 from .then import Then
+from .window import Window, is_part, parse_window
 
 #: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
 MEMORIES = ("GL", "L2", "L1", "VRF")
@@ -68,6 +69,7 @@ class TensorSpec:
     row_stride: the class (see `stride_class`) of the distance in bytes between rows; None where rows follow one another
     (the class is then that of the row length) and in packed layouts. unit: the innermost dim has unit stride.
     const: an input whose contents are the same whenever the Spec runs, as weights are: it can be packed ahead, once.
+    window: where places along a dim are not all one stride apart (see `Window`).
     """
 
     dtype: str
@@ -76,6 +78,7 @@ class TensorSpec:
     row_stride: int | None = None
     unit: bool = True
     const: bool = False
+    window: Window | None = None
 
     def __post_init__(self) -> None:
         dtype_bytes(self.dtype)
@@ -86,10 +89,12 @@ class TensorSpec:
             raise SpecError(f"row stride class {s} is not a power of two up to {MAX_STRIDE_CLASS}")
         if self.const and self.memory != "GL":
             raise SpecError(f"a constant operand is in GL, not {self.memory}")
+        if self.window is not None and (self.layout.is_packed or self.memory == "VRF" or self.layout.rank != 3):
+            raise SpecError(f"a tensor with a window has three dims and lies in memory, not packed: {self.layout}")
 
     def text(self, names: Sequence[str] | None = None) -> str:
-        """`(f32, GL, row_major)`, with `s4096` for a row stride class, `gapped` for a non-unit inner stride, and
-        `const`."""
+        """`(f32, GL, row_major)`, with `s4096` for a row stride class, `gapped` for a non-unit inner stride, `const`,
+        and the parts of a window."""
         out = [self.dtype, self.memory, self.layout.text(names)]
         if self.row_stride is not None:
             out.append(f"s{self.row_stride}")
@@ -97,6 +102,8 @@ class TensorSpec:
             out.append("gapped")
         if self.const:
             out.append("const")
+        if self.window is not None:
+            out += self.window.text(names or [str(d) for d in range(self.layout.rank)])
         return f"({', '.join(out)})"
 
     def __str__(self) -> str:
@@ -112,6 +119,7 @@ class TensorSpec:
         if len(pieces) < 3:
             raise SpecError(f"tensor spec '{t}': expected (dtype, memory, layout)")
         stride, unit, const = None, True, False
+        window = parse_window(pieces[3:], names)
         for extra in pieces[3:]:
             if extra == "gapped":
                 unit = False
@@ -119,9 +127,11 @@ class TensorSpec:
                 const = True
             elif re.fullmatch(rf"s{NUMBER}", extra):
                 stride = int(extra[1:])
+            elif is_part(extra):
+                continue
             else:
                 raise SpecError(f"tensor spec '{t}': cannot read '{extra}'")
-        return TensorSpec(pieces[0], pieces[1], Layout.parse(pieces[2], names), stride, unit, const)
+        return TensorSpec(pieces[0], pieces[1], Layout.parse(pieces[2], names), stride, unit, const, window)
 
 
 def split_top(text: str) -> list[str]:
@@ -179,6 +189,8 @@ class Spec:
         for (name, dims), t in zip(f.operands, self.operands, strict=True):
             if t.layout.rank != len(dims):
                 raise SpecError(f"{self.function}: the layout of {name} has rank {t.layout.rank}, not {len(dims)}")
+            if t.window is not None:
+                self._check_window(name, dims, t.window)
         if not 0 <= self.threads <= MAX_THREADS:
             raise SpecError(f"{self.function}: {self.threads} threads are not between 1 and {MAX_THREADS}")
         if self.serial and (self.threads > 1 or self.forked):
@@ -204,6 +216,15 @@ class Spec:
             raise SpecError(f"{self.function}: an output of {out.dtype} holds no sums of {then.sums} to add to")
         if out.memory == "VRF":
             raise SpecError(f"{self.function}: then is for an output in memory")
+
+    def _check_window(self, name: str, dims: tuple[str, ...], window: Window) -> None:
+        if name == self.info.operands[-1][0]:
+            raise SpecError(f"{self.function}: {name} is written: a window is for inputs")
+        for d in (1, 2):
+            size = self.size(dims[d])
+            for unit in window.of(d)[:1]:
+                if size > unit and size % unit:
+                    raise SpecError(f"{self.function}: {dims[d]}={size} of {name} is no multiple of {unit}")
 
     @property
     def info(self) -> Function:
@@ -258,7 +279,8 @@ class Spec:
         for i, t in enumerate(self.operands):
             own = stride_class(self.operand_shape(i)[t.layout.innermost] * dtype_bytes(t.dtype))
             drop = t.layout.is_packed or t.row_stride == own
-            ops.append(replace(t, row_stride=None) if drop else t)
+            window = t.window.fitted(self.operand_shape(i)) if t.window else None
+            ops.append(replace(t, row_stride=None if drop else t.row_stride, window=window))
         order = {m: i for i, m in enumerate(LIMITED)}
         limits = tuple(sorted(self.limits, key=lambda p: order[p[0]]))
         alone = self.serial or (self.threads == 1 and not self.forked)

@@ -76,7 +76,7 @@ class KBest:
         self._planner = Planner(target)
         self._states: dict[_Point, _State] = {}
         dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))
-        self._tables = self._search.tables_of(dims, limits_of(self.spec, target))
+        self._tables = self._search.tables_of(key_of(self.spec, target), dims, limits_of(self.spec, target))
         left = limits_of(self.spec, target)
         self._root = self._point(key_of(self.spec, target), dims, left)
 

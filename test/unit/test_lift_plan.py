@@ -7,7 +7,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from morello_mlir.lifting.plan import Loop, make_plan, merge_loops, physical_order
+from morello_mlir.lifting.loops import Loop, merge_loops
+from morello_mlir.lifting.plan import make_plan, physical_order
 from morello_mlir.lifting.views import View, box_in, boxes_disjoint
 
 M, K, N = 6, 5, 4

@@ -603,3 +603,25 @@ func.func @constants_of_others(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: me
   } : (memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @window_shape(%a: memref<1x8x12xf32>, %b: memref<1x12x8xf32>, %c: memref<1x8x8xf32>) {
+  // expected-error @+1 {{operand 0 (lhs): the sizes of memref<1x8x12xf32> are not [1, 2, 4, 12]}}
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 8, 12, 8>,
+    operands = ["(f32, GL, row_major, m%4)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<1x8x12xf32>, memref<1x12x8xf32>, memref<1x8x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @window_units(%a: memref<1x8x12xf32>, %b: memref<1x12x8xf32>, %c: memref<1x8x8xf32>) {
+  // expected-error @+1 {{m=8 of lhs is no multiple of 3}}
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 8, 12, 8>,
+    operands = ["(f32, GL, row_major, m%3)", "(f32, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<1x8x12xf32>, memref<1x12x8xf32>, memref<1x8x8xf32>) -> ()
+  return
+}

@@ -1,0 +1,78 @@
+"""Convolutions as contractions: several loops that the output and one input step through evenly are one loop of the
+Spec, though the other input, through which the window slides, has a stride for each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise, permutations, product
+from typing import TypeAlias
+
+from morello_mlir.spec import Lap, Window
+
+from .loops import Loop
+
+#: (places, elements) of a step of each digit of a dim but the fastest, slowest first.
+Digits: TypeAlias = Sequence[tuple[int, int]]
+
+
+def fold(loops: Sequence[Loop], window: int) -> list[Loop]:
+    """`loops` with those joined that only input `window` keeps apart: all others step through them as one loop."""
+    parallel = "mn"[window]
+    out = [loop for loop in loops if loop.role not in (parallel, "k")]
+    for role in (parallel, "k"):
+        out += _joined([replace(loop, window=window) for loop in loops if loop.role == role], window)
+    return out
+
+
+def _joined(loops: list[Loop], window: int) -> list[Loop]:
+    """Joins every two loops of which all operands but `window` make one."""
+    while True:
+        for outer, inner in permutations(loops, 2):
+            pairs = enumerate(zip(outer.strides, inner.strides, strict=True))
+            if all(i == window or (o or 0) == (n or 0) * inner.size for i, (o, n) in pairs):
+                at = loops.index(inner)
+                slower = [(unit * inner.size, jump) for unit, jump in outer.digits]
+                digits = (*slower, (inner.size, outer.strides[window] or 0), *inner.digits)
+                loops[at] = replace(inner, size=outer.size * inner.size, digits=digits)
+                loops.remove(outer)
+                break
+        else:
+            return loops
+
+
+def window_of(sizes: Sequence[int], strides: Sequence[int], digits: Sequence[Digits]) -> Window | None:
+    """The window of an operand of three logical dims; None where it lies as any other.
+
+    strides: of the fastest digit of each dim; digits: the slower ones.
+    """
+    a, b = ([*digits[d], (1, strides[d])] for d in (1, 2))
+    laps: list[Lap] = []
+    for (u, i), (v, j) in sorted(product(_steps(a, sizes[1]), _steps(b, sizes[2])), key=lambda p: _saved(*p)):
+        lap = _lap((u, i[0]), (v, j[0]))
+        if lap.distinct(i[1], j[1]) < i[1] * j[1] and not any(u == o.first or v == o.second for o in laps):
+            laps.append(lap)
+    units = tuple(tuple(unit for unit, _ in d) for d in digits[1:])
+    return Window(units, tuple(sorted(laps))).fitted(sizes)  # type: ignore[arg-type]
+
+
+#: (unit, (elements, how many steps)) of a digit.
+_Step = tuple[int, tuple[int, int]]
+
+
+def _steps(digits: Sequence[tuple[int, int]], size: int) -> list[_Step]:
+    units = [size, *(unit for unit, _ in digits)]
+    return [(unit, (jump, outer // unit)) for (unit, jump), (outer, _) in zip(digits, pairwise(units), strict=True)]
+
+
+def _lap(a: tuple[int, int], b: tuple[int, int]) -> Lap:
+    """The lap of two digits, given as (unit, elements)."""
+    common = math.gcd(a[1], b[1]) or 1
+    return Lap(a[0], b[0], max(a[1] // common, 1), max(b[1] // common, 1))
+
+
+def _saved(a: _Step, b: _Step) -> float:
+    """The share of places that are distinct."""
+    (u, (i, n)), (v, (j, m)) = a, b
+    return float(_lap((u, i), (v, j)).distinct(n, m) / (n * m))
