@@ -151,12 +151,12 @@ def stages(
         "nests": "true" if nests else "",
     }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
-    fuse = "morello-fuse" if optimize and nests else ""
+    tidy, fuse = ("morello-tidy", "morello-fuse") if optimize and nests else ("", "")
     return {
         # Without our passes, Specs that are written in the module are what they compute.
         "lift": ",".join(
             text
-            for text in (group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide")
+            for text in (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide")
             if text
         ),
         "search": search,

@@ -47,6 +47,7 @@ PASSES: dict[str, str] = {
     "morello-specialize": "morello_mlir.passes.morello_specialize:Specialize",
     "morello-strip-attributes": "morello_mlir.passes.morello_strip_attributes:StripAttributes",
     "morello-sum-wide": "morello_mlir.passes.morello_sum_wide:SumWide",
+    "morello-tidy": "morello_mlir.passes.morello_tidy:Tidy",
     "morello-vector-math": "morello_mlir.passes.morello_vector_math:VectorMath",
     "morello-verify-shapes": "morello_mlir.passes.morello_verify_shapes:VerifyShapes",
 }

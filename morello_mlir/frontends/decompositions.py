@@ -33,6 +33,7 @@ def table() -> dict[Any, Callable[..., Any]]:
         _aten._safe_softmax.default: _safe_softmax,
         _aten.native_layer_norm.default: _native_layer_norm,
         _aten.gelu.default: _gelu,
+        _aten.hardtanh.default: _hardtanh,
         _aten.scaled_dot_product_attention.default: _attention,
         _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
     }
@@ -40,13 +41,13 @@ def table() -> dict[Any, Callable[..., Any]]:
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     wide = _wide(x)
-    e = torch.exp(wide - _largest(wide, dim))
+    e = torch.exp(wide - _largest(wide, dim) if x.numel() else wide)
     return (e / torch.sum(e, dim, keepdim=True)).to(torch.float32 if half_to_float else x.dtype)
 
 
 def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     wide = _wide(x)
-    shifted = wide - _largest(wide, dim)
+    shifted = wide - _largest(wide, dim) if x.numel() else wide
     y = shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))
     return y.to(torch.float32 if half_to_float else x.dtype)
 
@@ -82,6 +83,10 @@ def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
     else:
         y = 0.5 * wide * (torch.erf(wide * math.sqrt(0.5)) + 1)
     return y.to(x.dtype)
+
+
+def _hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    return torch.clamp(x, min_val, max_val)
 
 
 def _attention(

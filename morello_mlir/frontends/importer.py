@@ -1,4 +1,4 @@
-"""Running the passes of torch-mlir, whose MLIR is another one than ours: modules come and go as text."""
+"""Between the frameworks' MLIR and ours: modules come and go as text."""
 
 from __future__ import annotations
 
@@ -48,3 +48,18 @@ def run(module: Any, pipelines: tuple[str, ...], what: str) -> None:
             raise CompileError(f"torch-mlir cannot lower {what}: {first}", tuple(said)) from error
         finally:
             handler.detach()
+
+
+#: In ours: one function without calls, and nothing in it that nobody needs.
+_CLEAN = "builtin.module(inline,morello-tidy,symbol-dce)"
+
+
+def clean(text: str) -> Any:
+    """What an importer wrote as a module (an `mlir.ir.Module`) to compile. Raises CompileError: unknown ops."""
+    from morello_mlir.passes.pipeline import run_pipeline
+    from morello_mlir.runtime.context import LOCK, parse_text
+
+    module = parse_text(text)
+    with LOCK, module.context:
+        run_pipeline(module.operation, _CLEAN)
+    return module

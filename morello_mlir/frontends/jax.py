@@ -11,7 +11,7 @@ from morello_mlir.aligned import aligned
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import CompileError, InputError
 
-from . import control_flow, need
+from . import control_flow, importer, need
 
 need("jax", "jax")
 
@@ -23,8 +23,6 @@ ENTRY = "main"
 _TO_LINALG = (
     "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,stablehlo-convert-to-signless)"
 )
-#: In ours: one function without calls.
-_CLEAN = "builtin.module(inline,canonicalize,cse,symbol-dce)"
 
 
 def compile(
@@ -143,10 +141,6 @@ def to_linalg(text: str) -> str:
 
 def _compiled(text: str, constants: dict[int | str, Any], options: dict[str, Any]) -> CompiledModule:
     from morello_mlir import compile as compile_module
-    from morello_mlir.passes.pipeline import run_pipeline
-    from morello_mlir.runtime.context import LOCK, parse_text
 
-    module = parse_text(to_linalg(text))
-    with LOCK, module.context:
-        run_pipeline(module.operation, _CLEAN)
+    module = importer.clean(to_linalg(text))
     return compile_module(module, entry=ENTRY, constants=constants, **options)

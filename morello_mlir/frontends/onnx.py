@@ -46,7 +46,7 @@ class CompiledOnnxModel:
 
         text, constants, self.inputs = to_linalg(model)
         self.outputs = tuple(each.name for each in model.graph.output)
-        self.compiled: CompiledModule = compile_module(text, constants=constants, **options)
+        self.compiled: CompiledModule = compile_module(importer.clean(text), constants=constants, **options)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run with arrays; returns an array, or a tuple of them.

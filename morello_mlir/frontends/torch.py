@@ -16,7 +16,7 @@ from typing import Any
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import InputError, MorelloError
 
-from . import EagerFallback, need
+from . import EagerFallback, importer, need
 
 need("torch", "torch")
 need("torch_mlir", "torch")
@@ -143,7 +143,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _compiled(graph: Graphed, options: Mapping[str, Any]) -> TorchCall:
     from morello_mlir import compile as compile_module
 
-    compiled = compile_module(graph.text, constants=graph.constants, **options)
+    compiled = compile_module(importer.clean(graph.text), constants=graph.constants, **options)
     return TorchCall(graph, compiled)
 
 

@@ -107,6 +107,7 @@ def test_batch_norm_elsewhere(module, shape):
         nn.GELU(),
         nn.GELU(approximate="tanh"),
         nn.SiLU(),
+        nn.ReLU6(),
     ],
     ids=str,
 )
