@@ -120,7 +120,7 @@ def explain(spec: Spec, node: Node, target: Target, *, least: float = 0.5) -> st
         *([f"then, at the last step along k: {then_cost(spec, target) / COST_UNITS:,.0f} cycles"] if spec.then else []),
         *(f"packed ahead: {p.operand}, {_bytes(p.bytes)}" for p in packed_ahead(spec, node)),
         "",
-        *_table([*_rows(root, root.total, least, 0)]),
+        *table([*_rows(root, root.total, least, 0)]),
     ]
     return "\n".join(lines)
 
@@ -143,7 +143,7 @@ def _rows(step: Step, whole: int, least: float, depth: int) -> Iterator[tuple[st
         yield from _rows(child, whole, least, depth + step.opens_loop)
 
 
-def _table(rows: list[tuple[str, Mapping[str, str]]]) -> list[str]:
+def table(rows: list[tuple[str, Mapping[str, str]]]) -> list[str]:
     """The steps, and beside them as comments: runs, own share, bytes moved, sizes. It parses as a schedule where
     nothing was cut."""
     width = max(len(text) for text, _ in rows)

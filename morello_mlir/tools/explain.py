@@ -6,11 +6,14 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ..errors import InputError
+from ..nests import NestSpec, is_nest
+from ..nests.explain import explain as explain_nest
+from ..nests.search import NestSolution, nest_search_for
 from ..search.explain import explain, packed_ahead, steps, traffic
 from ..search.schedule import INDENT, has_hole, parse, to_text
 from ..search.solve import search_for
@@ -44,6 +47,11 @@ def run(options: argparse.Namespace) -> int:
     if options.schedule and (options.top_k is not None or options.measure):
         raise InputError("--schedule names the schedule: there is nothing to choose for --top-k or --measure")
     tuner = Tuner(search_for(target), count, measure=options.measure)
+    if "(" in options.input and is_nest(options.input):
+        nest = NestSpec.parse(options.input)
+        return _cli.isolated(
+            "morello", options.input, lambda notebook: _nests(options, target, [_solve_nest(options, target, nest)])
+        )
     if "(" in options.input:
         spec = Spec.parse(options.input)
         return _cli.isolated(
@@ -60,16 +68,54 @@ def _solve(options: argparse.Namespace, tuner: Tuner, spec: Spec) -> Tuned:
     return Tuned(tuner.search.complete(spec, parse(_cli.read_text(options.schedule))))
 
 
+def _solve_nest(options: argparse.Namespace, target: Target, spec: NestSpec) -> NestSolution:
+    search = nest_search_for(target)
+    if not options.schedule:
+        return search.solve(spec)
+    return search.complete(spec, parse(_cli.read_text(options.schedule)))
+
+
+def _nests(options: argparse.Namespace, target: Target, found: list[NestSolution]) -> int:
+    if options.json:
+        print(json.dumps([_nest_record(s, target) for s in found], indent=2))
+    for number, s in enumerate(() if options.json else found):
+        if number:
+            print()
+        print(to_text(s.schedule) if options.plain else explain_nest(s.spec, s.schedule, target))
+    return 0
+
+
+def _nest_record(s: NestSolution, target: Target) -> dict[str, Any]:
+    return {
+        "spec": str(s.spec),
+        "target": target.name,
+        "cost": s.cost,
+        "cycles": s.cycles,
+        "source": s.source,
+        "search_s": s.seconds,
+        "schedule": to_text(s.schedule),
+    }
+
+
 def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) -> int:
     notebook.note("loading MLIR")
     remarks: list[str] = []
     threads = thread_count(options.threads)
-    return _explain(options, tuner.target, list(_lifted(options.input, tuner, threads, notebook, remarks)), remarks)
+    nests: list[NestSolution] = []
+    found = list(_lifted(options.input, tuner, threads, notebook, remarks, nests))
+    if nests and not options.json:
+        code = _explain(options, tuner.target, found, remarks) if found else 0
+        print("\n" if found else "", end="")
+        return code or _nests(options, tuner.target, nests)
+    return _explain(options, tuner.target, found, remarks, nests)
 
 
-def _lifted(path: str, tuner: Tuner, threads: int, notebook: _cli.Notebook, remarks: list[str]) -> Iterator[Tuned]:
-    """The solutions of every Spec that lifting finds in the module at `path`; what it says goes to `remarks`."""
-    from ..dialect import spec_ops
+def _lifted(
+    path: str, tuner: Tuner, threads: int, notebook: _cli.Notebook, remarks: list[str], nests: list[NestSolution]
+) -> Iterator[Tuned]:
+    """The solutions of every Spec that lifting finds in the module at `path`; those of nests go to `nests`, what it
+    says to `remarks`."""
+    from ..dialect import NestOp, goal_ops
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
     from ..runtime.context import parse_file, parse_text
@@ -81,20 +127,34 @@ def _lifted(path: str, tuner: Tuner, threads: int, notebook: _cli.Notebook, rema
         said = run_pipeline(module.operation, f"builtin.module({lift})")
         remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
-        for op in spec_ops(module.operation):
-            found.setdefault((op.spec.canonical(), op.schedule_text), op)
+        other: dict[tuple[NestSpec, str | None], Any] = {}
+        for op in goal_ops(module.operation):
+            if isinstance(op, NestOp):
+                other.setdefault((op.spec, op.schedule_text), op)
+            else:
+                found.setdefault((op.spec.canonical(), op.schedule_text), op)
+    for nest, text in other:
+        search = nest_search_for(tuner.target)
+        nests.append(search.solve(nest) if text is None else search.complete(nest, parse(text)))
     for spec, text in found:
         notebook.note(f"searching {spec}")
         yield tuner.solve(spec) if text is None else Tuned(tuner.search.complete(spec, parse(text)))
 
 
-def _explain(options: argparse.Namespace, target: Target, found: list[Tuned], remarks: list[str]) -> int:
+def _explain(
+    options: argparse.Namespace,
+    target: Target,
+    found: list[Tuned],
+    remarks: list[str],
+    nests: Sequence[NestSolution] = (),
+) -> int:
     for tuned in found:
         for problem in (tuned.problem, *(tuned.measured.problems if tuned.measured else ())):
             if problem:
                 print(f"warning: {tuned.solution.spec}: {problem}", file=sys.stderr)
     if options.json:
-        print(json.dumps([_record(t, target) for t in found], indent=2))
+        records = [_record(t, target) for t in found] + [_nest_record(s, target) for s in nests]
+        print(json.dumps(records, indent=2))
         return 0
     if not found:
         print("nothing was lifted" + (":" if remarks else ""), *remarks, sep="\n")

@@ -11,6 +11,7 @@ from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.nests import NestSpec
 from morello_mlir.nests.actions import check_tree, rewritten
 from morello_mlir.nests.cost import RowsModel
+from morello_mlir.nests.explain import explain
 from morello_mlir.nests.leaf import LeafSearch
 from morello_mlir.nests.plan import lanes_of, rows_plan
 from morello_mlir.nests.search import NestSearch
@@ -167,3 +168,13 @@ def test_steps_are_never_below_themselves():
     """Every leaf has what it needs: no step but a hole is without children."""
     found = NestSearch(AVX512).solve(softmax(1, 1 << 22, "parallel 2"))
     assert all(isinstance(n, Rows) or children(n) for n in walk(found.schedule))
+
+
+@pytest.mark.parametrize("spec", NESTS[:4], ids=lambda s: f"{s.function}-{'x'.join(map(str, s.dims))}-{s.threading}")
+def test_explains_what_it_finds(spec):
+    found = NestSearch(AVX512).solve(spec)
+    text = explain(found.spec, found.schedule, AVX512)
+    goal, summary, _, _, *rows = text.splitlines()
+    assert goal == str(found.spec)
+    assert summary == f"target avx512: {found.cycles:,.0f} cycles predicted"
+    assert parse("\n".join(rows)) == found.schedule
