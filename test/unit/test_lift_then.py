@@ -334,3 +334,29 @@ def test_operands_that_are_broadcast_or_constant_tensors() -> None:
         lambda x, w, b: np.clip(x @ w + b[:, None], 0, 6),
         '"y = min(max(add(x0, x1), 0.0:f32), 6.0:f32)" [f32, (f32, [m])]',
     )
+
+
+@pytest.mark.parametrize("layout", ["nchw_fchw", "nhwc_hwcf"])
+def test_convolution_with_batch_norm_and_residual(layout: str) -> None:
+    """The channels are a dim of the Spec; scale and shift go along them."""
+    first = layout == "nchw_fchw"
+    images, filters = ((2, 3, 7, 8), (5, 3, 3, 3)) if first else ((2, 7, 8, 3), (3, 3, 3, 5))
+    shape = (2, 5, 5, 6) if first else (2, 5, 6, 5)
+    p = Program((images, "f32"), (filters, "f32"), ((5,), "f32"), ((5,), "f32"), (shape, "f32"))
+    x, w, scale, shift, residual = p.arguments
+    h = p.matmul(x, w, p.zeros(shape), f"conv_2d_{layout}")
+    every, channel = "d0, d1, d2, d3", "d1" if first else "d3"
+    body = "%s = arith.mulf %x0, %x1 : f32\n%y = arith.addf %s, %x2 : f32"
+    h = p.each(shape, "f32", [(h, every), (scale, channel), (shift, channel)], body)
+    h = p.each(shape, "f32", [(h, every), (residual, every)], BIAS)
+    h = p.each(shape, "f32", [(h, every)], RELU)
+
+    def want(x: Any, w: Any, scale: Any, shift: Any, residual: Any) -> Any:
+        if not first:
+            x, w, residual = x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), residual.transpose(0, 3, 1, 2)
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+        sums = np.einsum("nchwij,fcij->nfhw", windows, w)
+        out = np.maximum(sums * scale[:, None, None] + shift[:, None, None] + residual, 0)
+        return out if first else out.transpose(0, 2, 3, 1)
+
+    check(p, h, want, '"y = max(add(add(mul(x0, x1), x2), x3), 0.0:f32)"')
