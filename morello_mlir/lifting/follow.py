@@ -16,7 +16,7 @@ from .outcome import NotLifted
 from .then import MOST_OPS, Chain, Growth, origin
 
 #: Ops that look at no elements.
-_LOOKS = (*VIEWS, "memref.dim", "tensor.expand_shape", "tensor.collapse_shape")
+_LOOKS = (*VIEWS, "memref.dim", "tensor.expand_shape", "tensor.collapse_shape", "cf.assert")
 
 
 def chains(
