@@ -55,7 +55,7 @@ class MorelloLift(Pass):
     threads: int = option(1, help="how many threads each morello.spec has")
     pack_constants: bool = option(True, help="let schedules pack inputs ahead that never change")
     pack_limit: int = option(1024, help="the largest of them, in MiB")
-    nests: bool = option(False, help="also lift elementwise ops, reductions and chains of them")
+    nests: bool = option(True, help="also lift elementwise ops, reductions and chains of them")
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)

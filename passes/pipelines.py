@@ -100,7 +100,7 @@ def morello_default(
     top_k: int | None = None,
     measure: bool = False,
     pack_constants: bool = True,
-    nests: bool = False,
+    nests: bool = True,
 ) -> str:
     """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
 
@@ -135,7 +135,7 @@ def stages(
     top_k: int | None = None,
     measure: bool = False,
     pack_constants: bool = True,
-    nests: bool = False,
+    nests: bool = True,
     embedded: bool = True,
 ) -> dict[str, str]:
     """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
@@ -148,7 +148,7 @@ def stages(
         "top-k": "" if top_k is None else top_k,
         "measure": "true" if measure else "",
         "pack-constants": "" if pack_constants else "false",
-        "nests": "true" if nests else "",
+        "nests": "" if nests else "false",
     }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     tidy, fuse = ("morello-tidy", "morello-fuse") if optimize and nests else ("", "")

@@ -244,12 +244,14 @@ class _Builder:
         return Written(op.op, r, _at(op, r, loops)), self._stored(value)
 
     def _with_idle(self, members: list[Any]) -> list[Any]:
-        """`members`, and the ops that only they use, though nothing depends on that."""
+        """`members`, and the ops that only they use, though nothing depends on that: what results that nobody uses start
+        from, for one."""
         found = list(members)
+        needed = {value for value, _ in self._numbers}
         for op in found:
             for value in op.operands:
                 owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
-                if owner is None or owner in found or owner.block != self.root.op.block:
+                if owner is None or value in needed or owner in found or owner.block != self.root.op.block:
                     continue
                 if self.around.facts(owner) is not None and not _used_anywhere(owner, found):
                     found.append(owner)
@@ -425,7 +427,31 @@ class _Builder:
         every = range(len(sizes)) if dims.intersection(self.space.scanned) or not self.space.scanned else None
         times = points(every if every is not None else self.space.parallel, sizes)
         if times > math.prod(op.op.results[0].type.shape) and not _is_cheap(op):
+            rest = frozenset(range(len(sizes))) - dims
+            reduction = None if self.space.scanned else self._reduction_behind(op, points(rest, sizes))
+            if reduction is not None:  # what it computes, it computes for a row
+                raise _Restart(self.space.scanning(rest), reduction)
             raise NotLifted("it would be computed several times")
+
+    def _reduction_behind(self, op: Structured, trips: int) -> Any:
+        """The nearest op that reduces over so many elements, of those that `op` needs, itself excluded; or None."""
+        todo, seen = [op], {op.op}
+        while todo:
+            here = todo.pop(0)
+            for value in here.op.operands:
+                while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+                    value = value.owner.operation.operands[0]
+                owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+                if owner is None or owner in seen or owner in self.left_out or owner.block != self.root.op.block:
+                    continue
+                seen.add(owner)
+                facts = self.around.facts(owner)
+                if facts is not None and facts.reduced:
+                    if math.prod(facts.sizes[d] for d in facts.reduced) == trips:
+                        return owner
+                elif facts is not None:
+                    todo.append(facts)
+        return None
 
 
 class _Arguments(Scalars):
