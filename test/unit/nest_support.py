@@ -73,31 +73,29 @@ class Program:
         maps: Sequence[str] = (),
         out: str = "",
     ) -> Tensor:
-        """An elementwise op over `shape`. body: the scalar ops, on %a, %b, ..., that end in %y. maps: of inputs (and the
-        output) that are not the identity."""
-        loops = [f"d{d}" for d in range(len(shape))]
-        start = self.empty(shape, dtype)
-        return self._generic(body, inputs, start, loops, ["parallel"] * len(loops), maps, out)
+        """An elementwise op over `shape`. body: the scalar ops, on %a, %b, ..., that end in %y. maps: of inputs (and
+        the output) that are not the identity."""
+        return self.combine(body, inputs, self.empty(shape, dtype), ["parallel"] * len(shape), maps, out)
 
     def reduce(self, body: str, x: Tensor, dims: Sequence[int], init: str, keep: bool = False) -> Tensor:
         """A reduction along `dims`. body: ops on %a and %o that end in %y. keep: with dims of size one."""
         kept = [d for d in range(len(x.shape)) if d not in dims]
         start = self.fill([1 if d in dims else n for d, n in enumerate(x.shape) if keep or d in kept], x.dtype, init)
-        loops = [f"d{d}" for d in range(len(x.shape))]
         kinds = ["reduction" if d in dims else "parallel" for d in range(len(x.shape))]
         out = ", ".join(f"d{d}" if d in kept else "0" for d in range(len(x.shape)) if keep or d in kept)
-        return self._generic(body, [x], start, loops, kinds, [], f"({out})")
+        return self.combine(body, [x], start, kinds, out=f"({out})")
 
-    def _generic(
+    def combine(
         self,
         body: str,
         inputs: Sequence[Tensor],
         start: Tensor,
-        loops: Sequence[str],
         kinds: Sequence[str],
-        maps: Sequence[str],
-        out: str,
+        maps: Sequence[str] = (),
+        out: str = "",
     ) -> Tensor:
+        """A generic with loops of these kinds; the rest as in `map`."""
+        loops = [f"d{d}" for d in range(len(kinds))]
         result = self._value(start.shape, start.dtype)
         whole = ", ".join(loops)
         texts = [

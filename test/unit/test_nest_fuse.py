@@ -128,14 +128,16 @@ def test_what_is_cheap_is_computed_for_every_row():
 
 
 def test_nests_never_wait_for_each_other():
-    # The exponential is used by the product too, which the sum at the end needs: one nest cannot have both ends.
+    # The exponential is used by the product too, which the maximum at the end needs: one nest cannot have both ends.
     p = Program()
     x, w = p.argument(8, 8), p.argument(8, 8)
     e = p.map("%y = math.exp %a : f32", x, shape=x.shape)
     product = p.op("linalg.matmul", e, w, shape=(8, 8))
-    found, _, module = lift(p.text(p.map("%y = arith.addf %a, %b : f32", e, product, shape=x.shape)))
-    assert [body(n) for n in found if "sum" not in n] == ["y = add(x0, x1)", "y = exp(x0)"]
-    assert "linalg." not in module.replace("linalg.fill", "")
+    start = p.fill((8,), "f32", "0xFF800000")
+    text = "%q = arith.subf %a, %b : f32\n%y = arith.maximumf %q, %o : f32"
+    found, _, module = lift(p.text(p.combine(text, [e, product], start, ["parallel", "reduction"], out="(d0)")))
+    assert [body(n) for n in found] == ["y = max(sub(x0, x1))", "y = exp(x0)"]
+    assert "linalg." not in module
 
 
 def test_users_in_between_move_behind_the_nest():

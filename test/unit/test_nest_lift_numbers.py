@@ -97,7 +97,8 @@ def test_gelu_and_others():
         shape=x.shape,
     )
     sigmoid = p.map(
-        f"%n = arith.negf %a : f32\n%e = math.exp %n : f32\n%s = arith.addf %e, {one} : f32\n%y = arith.divf {one}, %s : f32",
+        f"%n = arith.negf %a : f32\n%e = math.exp %n : f32\n%s = arith.addf %e, {one} : f32\n"
+        f"%y = arith.divf {one}, %s : f32",
         x,
         shape=x.shape,
     )

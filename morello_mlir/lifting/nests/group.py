@@ -244,8 +244,8 @@ class _Builder:
         return Written(op.op, r, _at(op, r, loops)), self._stored(value)
 
     def _with_idle(self, members: list[Any]) -> list[Any]:
-        """`members`, and the ops that only they use, though nothing depends on that: what results that nobody uses start
-        from, for one."""
+        """`members`, and the ops that only they use, though nothing depends on that: what results that nobody uses
+        start from, for one."""
         found = list(members)
         needed = {value for value, _ in self._numbers}
         for op in found:

@@ -1,5 +1,5 @@
 // A zero fill of exactly the accumulator, untouched until the contraction, makes a Matmul; any doubt keeps it.
-// RUN: morello-opt %s --morello-lift --split-input-file | FileCheck %s
+// RUN: morello-opt %s --morello-lift=nests=false --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func @covered
 // CHECK-NOT: linalg.fill

@@ -84,7 +84,7 @@ func.func @launch(%a: memref<4x5xf32>, %b: memref<5xf32>, %c: memref<4xf32>, %i:
 
 // All three loops parallel: what upstream makes of it adds into the output in any order it likes.
 func.func @declared(%a: memref<4x4xf32>, %b: memref<4x4xf32>, %c: memref<4x4xf32>) {
-  // expected-remark @below {{not a contraction: loop d2 is declared parallel and indexed as reduction}}
+  // expected-remark @below {{linalg.generic not lifted: loop d2 is declared parallel and indexed as reduction}}
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
                                    affine_map<(m, n, k) -> (m, n)>],
                   iterator_types = ["parallel", "parallel", "parallel"]}
