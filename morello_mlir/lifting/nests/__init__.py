@@ -3,11 +3,11 @@
 from .choose import Chooser, is_contraction, is_others
 from .emit import NestFunctions
 from .enclose import enclose, tidy
-from .group import Nest
 from .lift import IS_CONTRACTION, LiftedNest, calls, explain_call, explain_op
 from .loops import to_loops
 from .outline import is_inside, outline, regions
 from .softmax import take_apart
+from .space import Nest
 
 __all__ = [
     "IS_CONTRACTION",

@@ -11,8 +11,9 @@ from ..aliases import nested_ops
 from ..body import is_multiply_add_of_other_types
 from ..explain import explain
 from ..outcome import Lifted, NotLifted
-from .group import Nest, Surroundings, build, users
+from .group import Surroundings, build, users
 from .index import dims_of
+from .space import Nest
 from .structured import Structured, structured
 
 

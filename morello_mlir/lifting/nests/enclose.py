@@ -10,8 +10,9 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from ..emit import SCHEDULE
-from .group import VIEWS, Nest, users
+from .group import VIEWS, users
 from .record import NEST, Access, Record
+from .space import Nest
 
 #: On an op of a nest: its number there.
 MEMBER = "morello.member"

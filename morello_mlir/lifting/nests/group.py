@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlir import ir
@@ -20,7 +20,9 @@ from morello_mlir.nests import Body, BodyBuilder
 from ..outcome import NotLifted
 from .combine import Reductions
 from .index import Index, NotLinear, Split, covers, delinearize, dims_of, linearize, points
-from .scalars import Scalars, constant, dtype_of, ops_of
+from .price import is_cheap, is_transposed
+from .scalars import Scalars, constant, dtype_of
+from .space import Nest, Read, Space, Written
 from .structured import Structured
 
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -28,83 +30,6 @@ VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 MOST_OPS = 64
 #: And no more operands than this.
 MOST_OPERANDS = 16
-#: What may be computed again at every point instead of being stored once: so many ops, none of them costly.
-CHEAP_OPS = 2
-_COSTLY = ("math.", "arith.div", "arith.rem", "arith.floordiv", "arith.ceildiv")
-
-
-@dataclass(frozen=True)
-class Space:
-    """An iteration space: sizes of dims, which are scanned, and the root's loops in them."""
-
-    sizes: tuple[int, ...]
-    scan: tuple[bool, ...]
-    root: tuple[Index, ...]
-
-    @staticmethod
-    def of(op: Structured) -> Space:
-        live = [d for d, n in enumerate(op.sizes) if n != 1]
-        at = {d: i for i, d in enumerate(live)}
-        root = tuple(Index.dim(at[d]) if d in at else Index() for d in range(len(op.sizes)))
-        return Space(tuple(op.sizes[d] for d in live), tuple(d in op.reduced for d in live), root)
-
-    @property
-    def scanned(self) -> tuple[int, ...]:
-        return tuple(d for d, s in enumerate(self.scan) if s)
-
-    @property
-    def parallel(self) -> frozenset[int]:
-        return frozenset(d for d, s in enumerate(self.scan) if not s)
-
-    def split(self, dim: int, inner: int) -> Space:
-        """Dim `dim` made two, the second of size `inner`."""
-        new = [Index.dim(d + (d > dim)) for d in range(len(self.sizes))]
-        new[dim] = Index.of(0, {dim: inner, dim + 1: 1})
-        sizes = (*self.sizes[:dim], self.sizes[dim] // inner, inner, *self.sizes[dim + 1 :])
-        scan = (*self.scan[: dim + 1], *self.scan[dim:])
-        return Space(sizes, scan, tuple(i.substitute(new) for i in self.root))
-
-    def scanning(self, dims: frozenset[int]) -> Space:
-        return replace(self, scan=tuple(s or d in dims for d, s in enumerate(self.scan)))
-
-    def with_scan(self, sizes: Sequence[int]) -> Space:
-        """With new dims that are scanned."""
-        return replace(self, sizes=(*self.sizes, *sizes), scan=(*self.scan, *(True for _ in sizes)))
-
-
-@dataclass(frozen=True)
-class Read:
-    """An input of a nest: operand number `operand` of `op`, at `indices`, one for each of its dims."""
-
-    op: Any
-    operand: int
-    indices: tuple[Index, ...]
-
-    @property
-    def value(self) -> Any:
-        return self.op.operands[self.operand]
-
-
-@dataclass(frozen=True)
-class Written:
-    """An output of a nest: result number `result` of `op`, at `indices`."""
-
-    op: Any
-    result: int
-    indices: tuple[Index, ...]
-
-
-@dataclass(frozen=True)
-class Nest:
-    """A nest over `space`. inputs, outputs: the body's, in order. members: the ops that it stands for; copies: those
-    that it computes as well, and that stay for others."""
-
-    space: Space
-    body: Body
-    inputs: tuple[Read, ...]
-    outputs: tuple[Written, ...]
-    members: tuple[Any, ...]
-    copies: tuple[Any, ...] = ()
 
 
 class _Restart(Exception):
@@ -260,7 +185,7 @@ class _Builder:
     def _needs_copy(self, op: Any, members: list[Any], copies: list[Any]) -> bool:
         """Whether others use an op that costs next to nothing."""
         kept = [m for m in members if m not in copies]
-        return _used_anywhere(op, kept) and _is_cheap(self.around.facts(op))
+        return _used_anywhere(op, kept) and is_cheap(self.around.facts(op))
 
     def _stored(self, value: int) -> int:
         """A value as memory holds it: i1 in bytes."""
@@ -422,11 +347,11 @@ class _Builder:
         if op.reduced:
             return
         sizes, dims = self.space.sizes, dims_of(indices)
-        if _is_transposed(op) and self.space.scanned and dims_of(self.space.root) >= set(self.space.scanned):
+        if is_transposed(op) and self.space.scanned and dims_of(self.space.root) >= set(self.space.scanned):
             raise NotLifted("a transpose is read by several passes")
         every = range(len(sizes)) if dims.intersection(self.space.scanned) or not self.space.scanned else None
         times = points(every if every is not None else self.space.parallel, sizes)
-        if times > math.prod(op.op.results[0].type.shape) and not _is_cheap(op):
+        if times > math.prod(op.op.results[0].type.shape) and not is_cheap(op):
             rest = frozenset(range(len(sizes))) - dims
             reduction = None if self.space.scanned else self._reduction_behind(op, points(rest, sizes))
             if reduction is not None:  # what it computes, it computes for a row
@@ -513,37 +438,6 @@ def users(value: Any) -> list[Any]:
             op = op.parent.operation
         found += users(op.results[0]) if op.name in VIEWS and any(True for _ in op.results[0].uses) else [op]
     return found
-
-
-def _is_cheap(op: Structured | None) -> bool:
-    """Whether computing it again costs next to nothing, and reading for it no more than reading what it computes."""
-    if op is None or op.reduced:
-        return False
-    inner = [o.operation for o in op.block.operations]
-    if ops_of(op.yielded, op.block) > CHEAP_OPS or any(o.name.startswith(_COSTLY) for o in inner):
-        return False
-    # Some named ops have no argument for what an output held.
-    used = [v for v, a in zip(op.operands, op.block.arguments, strict=False) if any(True for _ in a.uses)]
-    return sum(map(_bytes, used)) <= sum(_bytes(v) for v in op.outputs)
-
-
-def _bytes(value: Any) -> int:
-    kind = value.type
-    if not isinstance(kind, ir.ShapedType):
-        return 0
-    try:
-        width = kind.element_type.width
-    except AttributeError:
-        width = 64
-    return math.prod(kind.shape) * max(width, 8) // 8
-
-
-def _is_transposed(op: Structured) -> bool:
-    """Whether an op copies a tensor with another dim fastest."""
-    if ops_of(op.yielded, op.block) or op.input_count != 1 or not isinstance(op.inputs[0].type, ir.ShapedType):
-        return False
-    fastest = [next((i for i in reversed(m) if i.terms), None) for m in (op.maps[0], op.maps[-1])]
-    return fastest[0] != fastest[1] and dims_of(op.maps[0]) == dims_of(op.maps[-1])
 
 
 def _renumbered(body: Body, number: dict[int, int]) -> Body:
