@@ -15,8 +15,9 @@ from .symbols import all_ops
 class VectorMath(Pass):
     """Compute `math` functions of vectors by polynomials, instead of calling a scalar library for every lane.
 
-    Before: `math.exp` and its like (docs/vector-math.md) on vectors of f32, f16 or bf16, of any static shape. After:
-    arithmetic on 1-D vectors of f32. f64, scalars, scalable vectors, and ops marked `morello.library` stay.
+    Before: `math.exp` and its like (docs/vector-math.md) on vectors of any static shape. After: arithmetic on 1-D
+    vectors of f32. f64, and what there is no polynomial for, become scalar ops, lane by lane. Scalars and scalable
+    vectors stay.
     """
 
     name: ClassVar[str] = "morello-vector-math"
@@ -32,15 +33,15 @@ class VectorMath(Pass):
 
 
 def _is_ours(op: Any) -> bool:
-    from morello_mlir.nests.lowering.vector_math import FUNCTIONS, LIBRARY
+    from morello_mlir.nests.lowering.vector_math import FUNCTIONS, OTHERS
 
     dialect, _, name = op.name.partition(".")
-    if dialect != "math" or name not in FUNCTIONS or LIBRARY in op.attributes:
+    if dialect != "math" or name not in (*FUNCTIONS, *OTHERS):
         return False
     type_ = op.results[0].type
     if not isinstance(type_, ir.VectorType) or type_.scalable or type_.rank == 0:
         return False
-    return isinstance(type_.element_type, (ir.F32Type, ir.F16Type, ir.BF16Type))
+    return isinstance(type_.element_type, (ir.F64Type, ir.F32Type, ir.F16Type, ir.BF16Type))
 
 
 def _function(op: Any, number: int) -> str:
@@ -55,16 +56,17 @@ def _function(op: Any, number: int) -> str:
     for size in type_.shape:
         lanes *= size
     b = Builder()
-    v = Vectors(b, "f32", lanes)
     dtype = str(type_.element_type)
+    computed = "f64" if dtype == "f64" else "f32"
+    v = Vectors(b, computed, lanes)
     flat = f"vector<{lanes}x{dtype}>"
     args = []
     for i in range(len(op.operands)):
         x = f"%arg{i}"
         if type_.rank != 1:
             x = b.value(f"vector.shape_cast {x} : {type_} to {flat}")
-        args.append(v.convert((x,), dtype, "f32"))
-    (y,) = v.convert(apply(v, op.name.partition(".")[2], *args), "f32", dtype)
+        args.append(v.convert((x,), dtype, computed))
+    (y,) = v.convert(apply(v, op.name.partition(".")[2], *args), computed, dtype)
     if type_.rank != 1:
         y = b.value(f"vector.shape_cast {y} : {flat} to {type_}")
     parameters = ", ".join(f"%arg{i}: {type_}" for i in range(len(op.operands)))

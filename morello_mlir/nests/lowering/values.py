@@ -31,7 +31,7 @@ _INT_OPS = {
     "shr": "shrsi",
     "ushr": "shrui",
 }
-#: What the processor does itself, or what only the library knows.
+#: What the processor does itself.
 _MATH = {
     "sqrt": "sqrt",
     "floor": "floor",
@@ -40,9 +40,6 @@ _MATH = {
     "roundaway": "round",
     "trunc": "trunc",
     "abs": "absf",
-    "tan": "tan",
-    "atan": "atan",
-    "atan2": "atan2",
     "copysign": "copysign",
 }
 _DIVISIONS = ("div", "rem", "udiv", "urem")

@@ -21,23 +21,30 @@ func.func @narrow(%x: vector<7xbf16>) -> vector<7xbf16> {
 // Huge arguments go to the library.
 // CHECK-LABEL: func.func @reduced
 // CHECK: scf.if
-// CHECK-NEXT: math.sin %{{.*}} {morello.library} : vector<8xf32>
+// CHECK-COUNT-8: math.sin %{{.*}} : f32
 // CHECK-NOT: math.sin
+// CHECK: return
 func.func @reduced(%x: vector<8xf32>) -> vector<8xf32> {
   %y = math.sin %x : vector<8xf32>
   return %y : vector<8xf32>
 }
+// So do f64, and functions without a polynomial.
+// CHECK-LABEL: func.func @library
+// CHECK-COUNT-4: math.erf %{{.*}} : f64
+// CHECK-COUNT-3: math.atan %{{.*}} : f32
+// CHECK: return
+func.func @library(%b: vector<4xf64>, %d: vector<3xf32>) -> (vector<4xf64>, vector<3xf32>) {
+  %1 = math.erf %b : vector<4xf64>
+  %4 = math.atan %d : vector<3xf32>
+  return %1, %4 : vector<4xf64>, vector<3xf32>
+}
 // CHECK-LABEL: func.func @stays
 // CHECK-NEXT: math.exp %{{.*}} : f32
-// CHECK-NEXT: math.exp %{{.*}} : vector<4xf64>
 // CHECK-NEXT: math.exp %{{.*}} : vector<[4]xf32>
-// CHECK-NEXT: math.exp %{{.*}} {morello.library} : vector<8xf32>
-// CHECK-NEXT: math.atan %{{.*}} : vector<8xf32>
-func.func @stays(%a: f32, %b: vector<4xf64>, %c: vector<[4]xf32>, %d: vector<8xf32>) {
+// CHECK-NEXT: math.sqrt %{{.*}} : vector<8xf32>
+func.func @stays(%a: f32, %c: vector<[4]xf32>, %d: vector<8xf32>) {
   %0 = math.exp %a : f32
-  %1 = math.exp %b : vector<4xf64>
-  %2 = math.exp %c : vector<[4]xf32>
-  %3 = math.exp %d {morello.library} : vector<8xf32>
-  %4 = math.atan %d : vector<8xf32>
+  %1 = math.exp %c : vector<[4]xf32>
+  %2 = math.sqrt %d : vector<8xf32>
   return
 }
