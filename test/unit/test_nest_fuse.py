@@ -1,7 +1,7 @@
 """Which ops become one nest, what it computes and where: by the Specs that come out of lifting."""
 
 import pytest
-from nest_support import LIFT, Program, Tensor, layernorm, lift, softmax
+from nest_program_support import LIFT, Program, Tensor, layernorm, lift, softmax
 
 from morello_mlir.lifting.nests.index import Index, NotLinear, Split, covers, delinearize, linearize
 from morello_mlir.nests import NestSpec

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nest_support import NUMPY, Program, Tensor, layernorm, numbers, softmax
+from nest_program_support import NUMPY, Program, Tensor, layernorm, numbers, softmax
 
 import morello_mlir
 
