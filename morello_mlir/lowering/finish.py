@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..nests.lowering.vector_math import FUNCTIONS
 from ..spec import Then
 from .builder import Builder, Index
 from .elementwise import emit
-from .views import OUT, Operand
+from .views import OUT, Flat, Operand
 
 if TYPE_CHECKING:
     from .kernels import Bundle
 
+#: Instructions for the results of a register tile up to which there is no loop over its rows.
+_STRAIGHT = 400
+#: About how many a function of vectors is.
+_FUNCTION = 15
 #: A place of the output: batch, row, column.
 Place = tuple[Index, Index, Index]
 
@@ -43,16 +48,47 @@ class Finish:
 
     # ---------------------------------------------------------------- vectors
 
-    def tile(self, b: Builder, operands: Sequence[Operand], tile: Bundle) -> None:
-        """Writes the results for a register tile of sums."""
+    def room(self, b: Builder, vectors: int) -> Flat | None:
+        """Memory for the `vectors` of a register tile, where a loop goes over its rows: bodies that are long would be
+        very much code. None where none does. It belongs at the top of a function."""
+        if self.last is False or vectors * sum(_size(v.op) for v in self.then.body.values) <= _STRAIGHT:
+            return None
+        kind = f"memref<{vectors * b.machine.lanes}x{b.machine.dtype}>"
+        return Flat(b.value(f"memref.alloca() {{alignment = 64 : i64}} : {kind}"), kind, b.machine.dtype)
+
+    def tile(self, b: Builder, operands: Sequence[Operand], tile: Bundle, room: Flat | None) -> None:
+        """Writes the results for a register tile of sums. room: see there."""
         loads = _Vectors(b, self.extras(operands), tile)
-        out, lanes = self.result(operands), b.machine.lanes
-        memory, row, lane = out.flat(b), out.view.stride(1), out.view.stride(2)
+        memory = self.result(operands).flat(b)
+        if room is None:
+            for row in range(tile.rows):
+                self._row(b, operands, tile, loads, memory, row, tile.values[row * tile.vectors :])
+            return
+        lanes = b.machine.lanes
         for i, value in enumerate(tile.values):
-            r, v = divmod(i, tile.vectors)
-            (y,) = emit(b, self.then.body, [value, *loads.at(r, v)], lanes)
+            b.vstore(value, room, i * lanes, lanes)
+        loads.shared()
+        with b.loop(0, tile.rows, 1) as r:
+            at = b.mul(r, tile.vectors * lanes)
+            sums = [b.vload(room, b.add(at, v * lanes), lanes) for v in range(tile.vectors)]
+            self._row(b, operands, tile, loads, memory, r, sums)
+
+    def _row(
+        self,
+        b: Builder,
+        operands: Sequence[Operand],
+        tile: Bundle,
+        loads: _Vectors,
+        memory: Flat,
+        r: Index,
+        sums: Sequence[str],
+    ) -> None:
+        view, lanes = self.result(operands).view, b.machine.lanes
+        row, lane = b.mul(r, view.stride(1)), view.stride(2)
+        for v in range(tile.vectors):
+            (y,) = emit(b, self.then.body, [sums[v], *loads.at(r, v)], lanes)
             width = tile.tail if v == tile.vectors - 1 else lanes
-            b.vstore(y, memory, r * row + v * lanes * lane, width, lanes, stride=lane)
+            b.vstore(y, memory, b.add(row, v * lanes * lane), width, lanes, stride=lane)
 
     # ---------------------------------------------------------------- elements
 
@@ -83,27 +119,39 @@ class _Vectors:
     def __init__(self, b: Builder, extras: Sequence[Operand], tile: Bundle):
         self._b, self._extras, self._tile = b, extras, tile
         self._flats = [e.flat(b) for e in extras]
-        self._known: dict[tuple[int, int, int], str] = {}
+        self._known: dict[tuple[int, Index, int], str] = {}
 
-    def at(self, r: int, v: int) -> list[str]:
+    def shared(self) -> None:
+        """Loads what all rows share."""
+        for i, extra in enumerate(self._extras):
+            if not _step(extra, 1):
+                for v in range(self._tile.vectors):
+                    self._one(i, extra, 0, v)
+
+    def at(self, r: Index, v: int) -> list[str]:
         """For vector `v` of row `r`."""
         return [self._one(i, e, r, v) for i, e in enumerate(self._extras)]
 
-    def _one(self, i: int, extra: Operand, r: int, v: int) -> str:
+    def _one(self, i: int, extra: Operand, r: Index, v: int) -> str:
         row, lane = (_step(extra, d) for d in (1, 2))
         key = (i, r if row else 0, v if lane else 0)
         if key not in self._known:
-            self._known[key] = self._load(i, extra, r * row, lane, v)
+            self._known[key] = self._load(i, extra, self._b.mul(r, row), lane, v)
         return self._known[key]
 
-    def _load(self, i: int, extra: Operand, start: int, lane: int, v: int) -> str:
+    def _load(self, i: int, extra: Operand, start: Index, lane: int, v: int) -> str:
         b, lanes = self._b, self._b.machine.lanes
         if lane == 0:
             element = extra.view.element
             scalar = b.load(self._flats[i], start)
             return b.value(f"vector.broadcast {scalar} : {element} to vector<{lanes}x{element}>")
         width = self._tile.tail if v == self._tile.vectors - 1 else lanes
-        return b.vload(self._flats[i], start + v * lanes * lane, width, lanes, stride=lane)
+        return b.vload(self._flats[i], b.add(start, v * lanes * lane), width, lanes, stride=lane)
+
+
+def _size(op: str) -> int:
+    """About how many instructions an op is."""
+    return _FUNCTION if op in FUNCTIONS else 1
 
 
 def _step(operand: Operand, dim: int) -> int:

@@ -38,6 +38,7 @@ def emit_registers(
     out = operands[OUT]
     rows, vectors, tail = Bundle.shape(m, n, b.machine.lanes)
     c = out.flat(b)
+    room = finish.room(b, rows * vectors) if finish else None
     lines = _lines(out, m, n)
     if looped is not None or depth * rows * vectors >= _WORTH * len(lines):
         for at in lines:
@@ -52,7 +53,7 @@ def emit_registers(
     elif not first:
         values = _added(b, c, out, tile)
     sums = tile.with_values(values)
-    on_last(b, finish, lambda f: f.tile(b, operands, sums), lambda: _stored(b, c, out, sums))
+    on_last(b, finish, lambda f: f.tile(b, operands, sums, room), lambda: _stored(b, c, out, sums))
 
 
 def _stored(b: Builder, c: Flat, out: Operand, tile: Bundle) -> None:

@@ -42,6 +42,10 @@ REQUANTISE = Then.make(
     "s = round(mul(cast(add(x0, x1), f32), x2)); y = cast(min(max(s, -128.0:f32), 127.0:f32), i8)",
     ["i32", "(i32, [n])", "(f32, [m])"],
 )
+LONG = Then.make(
+    "e = exp(tanh(add(x0, x1))); f = log1p(exp(erf(mul(x0, x2)))); y = mul(add(e, f), sin(exp2(tanh(sub(x0, x3)))))",
+    ["f32", "(f32, [n])", "(f32, [m])", "(f32, [m, n])"],
+)
 RESIDUAL = Then.make("y = add(mul(x0, x1), x2)", ["f32", "(f32, [])", "(f32, [b, n, m])"])
 BF16 = Then.make("y = cast(max(add(x0, cast(x1, f32)), 0.0:f32), bf16)", ["f32", "(bf16, [b, m, n])"])
 PER_BATCH = Then.make("y = select(cmp(olt, x0, x1), mul(x0, 0.25:f64), x0)", ["f64", "(f64, [b, m])"])
@@ -172,6 +176,7 @@ CASES = [
     Case((2, 6, 19, 10), "f64", PER_BATCH, accumulate=True),
     Case((2, 5, 7, 12), "i32", WRAPPING),
     Case((1, 1, 1, 1), "f32", RELU),
+    Case((1, 13, 9, 29), "f32", LONG),
 ]
 
 
