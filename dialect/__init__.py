@@ -5,18 +5,23 @@ Importing this loads no MLIR; using it does. `load` a context before parsing a m
 
 from __future__ import annotations
 
+from .chain_op import ChainOp, build_chain_op, chain_ops, is_chain
 from .nest_op import NestOp, build_nest_op, goal_ops, is_nest, nest_ops
 from .spec_op import OP_NAME, SpecOp, build_spec_op, is_spec, load, loaded, op_name, spec_ops
 from .verify import bundle_size, problems, verify_spec_op, verify_specs
 
 __all__ = [
     "OP_NAME",
+    "ChainOp",
     "NestOp",
     "SpecOp",
+    "build_chain_op",
     "build_nest_op",
     "build_spec_op",
     "bundle_size",
+    "chain_ops",
     "goal_ops",
+    "is_chain",
     "is_nest",
     "is_spec",
     "load",

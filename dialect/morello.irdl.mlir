@@ -1,5 +1,6 @@
 // The `morello` dialect: goals that are still to be implemented. `spec` is a contraction; by another name, where it has
-// more operands. `nest2` and so on are anything made of elementwise ops and reductions over one iteration space.
+// more operands. `nest2` and so on are anything made of elementwise ops and reductions over one iteration space; `chain4`
+// and so on several of these, one after the other.
 irdl.dialect @morello {
   // Operands: one memref for each tensor of the function that lives in a memory, several 1-D vectors for one that lives
   // in registers. Results: the new value of a register-resident output.

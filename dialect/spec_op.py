@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 OP_NAME = "morello.spec"
 #: Nests (see `nest_op`) have the number of their operands in their names: `morello.nest2`.
 NEST = "morello.nest"
+#: And so have chains (see `chain_op`).
+CHAIN = "morello.chain"
 #: Operands beyond three are of types of their own: such an op is called `morello.spec4`, `morello.spec5`, ...
 MOST_OPERANDS = 64
 
@@ -60,8 +62,9 @@ def load(context: Any) -> None:
     from mlir.dialects import irdl
 
     definition = resources.files(__package__).joinpath("morello.irdl.mlir").read_text(encoding="utf-8")
-    more = [_with_operands(op_name(n), n, ()) for n in range(4, MOST_OPERANDS + 1)]
-    more += [_with_operands(f"{NEST}{n}", n, ("scan", "body")) for n in range(1, MOST_OPERANDS + 1)]
+    more = [_with_operands(op_name(n), n, ("operands",)) for n in range(4, MOST_OPERANDS + 1)]
+    more += [_with_operands(f"{NEST}{n}", n, ("operands", "scan", "body")) for n in range(1, MOST_OPERANDS + 1)]
+    more += [_with_operands(f"{CHAIN}{n}", n, ("stages",)) for n in range(2, MOST_OPERANDS + 1)]
     definition = definition.replace("// MORE", "\n".join(more))
     with context, ir.Location.unknown():
         irdl.load_dialects(ir.Module.parse(definition))
@@ -70,7 +73,7 @@ def load(context: Any) -> None:
 def _with_operands(name: str, count: int, attributes: Sequence[str]) -> str:
     """The definition of the op `name` of so many operands, with more attributes than all have."""
     operands = [f"operand{i}: %any{i}" for i in range(count)]
-    required = ["function", "dims", "operands", *attributes]
+    required = ["function", "dims", *attributes]
     lines = [
         *(f"%any{i} = irdl.any" for i in range(count)),
         *(f"%{attribute} = irdl.any" for attribute in required),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from morello_mlir.errors import SpecError
 
+from .chain_op import ChainOp, chain_ops, chain_problems
 from .nest_op import NEST_OPTIONAL, NEST_REQUIRED, NestOp, goal_ops, nest_value_problems
 from .spec_op import SpecOp
 
@@ -46,23 +47,27 @@ _ELEMENT_TYPES = {"u8": ("i8", "ui8")}
 
 
 def verify_specs(root: Any) -> bool:
-    """Verify every `morello.spec` and every nest at or below an op, reporting errors at the ops; False where there
+    """Verify every `morello.spec`, nest and chain at or below an op, reporting errors at the ops; False where there
     was one."""
     # A list: every op is to be reported, not only the first bad one.
-    verdicts = [_reported(op) for op in goal_ops(root)]
+    verdicts = [_reported(op) for op in (*goal_ops(root), *chain_ops(root))]
     return all(verdicts)
 
 
 def verify_spec_op(op: Any) -> bool:
     """Verify one op, reporting each problem as an error at it; False where there was one."""
-    nest = NestOp.is_named(op.operation.name)
-    return _reported(NestOp(op) if nest else SpecOp(op))
+    name = op.operation.name
+    kind = NestOp if NestOp.is_named(name) else ChainOp if ChainOp.is_named(name) else SpecOp
+    return _reported(kind(op))
 
 
 def _reported(view: SpecOp) -> bool:
     from morello_mlir import diagnostics
 
-    found = _nest_problems(view) if isinstance(view, NestOp) else problems(view.operation)
+    if isinstance(view, ChainOp):
+        found = [*chain_problems(view), *_schedule_problems(view)]
+    else:
+        found = _nest_problems(view) if isinstance(view, NestOp) else problems(view.operation)
     for message in found:
         diagnostics.emit(diagnostics.ERROR, f"'{view.operation.name}' op {message}", view.operation.location)
     return not found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.dialect import NestOp, goal_ops
+from morello_mlir.dialect import NestOp, chain_ops, goal_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
 from .base import Pass, option
@@ -45,6 +45,7 @@ class MorelloApply(Pass):
             Stop.parse(self.stop_at)
         except (InputError, ScheduleError) as error:
             self.fail(op, str(error))
+        self._expand_chains(op, target)
         roots, nests = [], []
         for spec_op in goal_ops(op):
             try:
@@ -60,3 +61,17 @@ class MorelloApply(Pass):
                 self.fail(spec_op.operation, str(error))
         execute(roots, target)
         execute_nests(nests, target)
+
+    def _expand_chains(self, op: Any, target: Any) -> None:
+        """Chains become loops around the goals of their stages, which have schedules of their own."""
+        from morello_mlir.lowering.chains import expand
+
+        for chain_op in chain_ops(op):
+            if chain_op.schedule_text is None:
+                if self.require_schedule:
+                    self.fail(chain_op.operation, "has no schedule: run morello-search before")
+                continue
+            try:
+                expand(chain_op, target)
+            except (SpecError, ScheduleError) as error:
+                self.fail(chain_op.operation, str(error))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.dialect import NestOp, SpecOp, goal_ops
+from morello_mlir.dialect import NestOp, SpecOp, chain_ops, goal_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
 from .base import Pass, option, remark, warn
@@ -14,7 +14,7 @@ from .base import Pass, option, remark, warn
 
 @dataclass(frozen=True)
 class MorelloSearch(Pass):
-    """Write the optimal schedule and its predicted cost onto every `morello.spec` and nest without one.
+    """Write the optimal schedule and its predicted cost onto every `morello.spec`, nest and chain without one.
 
     A schedule that is there already is kept, once it is known to be legal; its holes (`?`) are filled with the optimum
     of what they stand for. Before: `morello.spec` ops with or without schedules. After: every one has a schedule
@@ -57,6 +57,23 @@ class MorelloSearch(Pass):
                 self._schedule_nest(goal_op, target)
             else:
                 self._schedule(goal_op, tuner)
+        for chain_op in chain_ops(op):
+            self._schedule_chain(chain_op, target)
+
+    def _schedule_chain(self, op: Any, target: Any) -> None:
+        from morello_mlir.chains.schedule import parse, to_text
+        from morello_mlir.chains.search import chain_search_for
+
+        given = None if self.force else op.schedule_text
+        search = chain_search_for(target, self.memo)
+        try:
+            solution = search.solve(op.spec) if given is None else search.complete(op.spec, parse(given))
+        except (SpecError, ScheduleError) as error:
+            self.fail(op.operation, str(error))
+        op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
+        if self.timing:
+            _write_seconds(op, "morello.search_s", solution.seconds)
+        remark(op.operation, _summary(solution))
 
     def _schedule_nest(self, op: NestOp, target: Any) -> None:
         from morello_mlir.nests.search import nest_search_for

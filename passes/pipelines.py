@@ -151,14 +151,11 @@ def stages(
         "nests": "" if nests else "false",
     }
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
-    tidy, fuse = ("morello-tidy", "morello-fuse") if optimize and nests else ("", "")
+    tidy, fuse, chain = ("morello-tidy", "morello-fuse", "morello-chain") if optimize and nests else ("", "", "")
+    # Without our passes, Specs that are written in the module are what they compute.
+    lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain)
     return {
-        # Without our passes, Specs that are written in the module are what they compute.
-        "lift": ",".join(
-            text
-            for text in (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide")
-            if text
-        ),
+        "lift": ",".join(text for text in lifting if text),
         "search": search,
         "apply": apply,
         "lower": morello_lower_upstream(embedded),

@@ -26,6 +26,7 @@ ENTRY_POINT_GROUP = "morello_mlir.passes"
 PASSES: dict[str, str] = {
     "morello-apply": "morello_mlir.passes.morello_apply:MorelloApply",
     "morello-bare-pointers": "morello_mlir.passes.morello_bare_pointers:BarePointers",
+    "morello-chain": "morello_mlir.passes.morello_chain:MorelloChain",
     "morello-check-known": "morello_mlir.passes.morello_check_known:CheckKnown",
     "morello-check-lowered": "morello_mlir.passes.morello_check_lowered:CheckLowered",
     "morello-deallocate": "morello_mlir.passes.morello_deallocate:Deallocate",

@@ -55,8 +55,21 @@ CREATE TABLE IF NOT EXISTS winners (
 ) WITHOUT ROWID
 """
 
+#: The table of `answers`, which files get with their first answer.
+ANSWERS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+    space TEXT NOT NULL, spec TEXT NOT NULL, schedule TEXT NOT NULL, cost INTEGER NOT NULL, checksum BLOB NOT NULL,
+    PRIMARY KEY (space, spec)
+) WITHOUT ROWID
+"""
+
 #: Tables and their primary keys.
-_TABLES = {"records": "space, key, shape", "runs": "id", "winners": "space, host, spec"}
+_TABLES = {
+    "records": "space, key, shape",
+    "runs": "id",
+    "winners": "space, host, spec",
+    "answers": "space, spec",
+}
 
 
 class ForeignFile(Exception):

@@ -158,6 +158,10 @@ class Search:
             raise ScheduleError(f"no implementation fits the limits of {spec}")
         if cost >= MAX_COST:
             raise SpecError(f"too large: costs beyond {MAX_COST // COST_UNITS:,} cycles are not exact, in {spec}")
+        return self.tree(tables, key, dims, left), int(cost)
+
+    def tree(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
+        """An optimal tree at a point that has one, read off the tables from the top."""
         done: dict[object, Node] = {}
 
         def build(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
@@ -175,7 +179,7 @@ class Search:
                     return action.node([build(c.key, c.dims, after) for c in action.children(key, dims) if c.count])
             raise AssertionError(f"no action of {key} at {dict(dims)} has the table's cost {best}")
 
-        return build(key, dims, left), int(cost)
+        return build(key, dims, left)
 
     # ------------------------------------------------------------ schedules given by hand
 

@@ -95,9 +95,11 @@ def _print(options: argparse.Namespace, result: dict[str, Any], *lines: str) -> 
 
 
 def _stats(options: argparse.Namespace) -> int:
+    from ..chains.answers import Answers
     from ..memo.manage import statistics
 
-    report = statistics(_store(options, writable=False))
+    store = _store(options, writable=False)
+    report = {**statistics(store), "answers": sum(1 for _ in Answers(store).rows())}
     if not options.shipped:
         report["shipped"] = [_shipped(name) for name in TARGETS]
     if options.plot:
@@ -150,30 +152,39 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
         f"winners: {won['all']} measured, {won['usable']} for this machine, "
         f"{won['faster']} faster than the model's choice"
     )
+    if report["answers"]:
+        out.append(f"answers: {report['answers']} for chains")
     out += [f"shipped for {s['target']}: {s['state']}" for s in report.get("shipped", [])]
     return out
 
 
 def _verify(options: argparse.Namespace) -> int:
+    from ..chains.answers import check_answers
     from ..memo.manage import verify
 
-    verdict = verify(_store(options, writable=not options.shipped), options.sample, options.seed)
+    store = _store(options, writable=not options.shipped)
+    verdict = verify(store, options.sample, options.seed)
+    before = store.dropped
+    answers = check_answers(store)
+    damaged = verdict.damaged + store.dropped - before
     wrong = verdict.wrong or []
     result = {
         "records": verdict.records,
         "winners": verdict.winners,
-        "damaged": verdict.damaged,
+        "answers": answers,
+        "damaged": damaged,
         "compared": verdict.compared,
         "wrong": wrong,
     }
     _print(
         options,
         result,
-        f"{verdict.records} records and {verdict.winners} winners read, {verdict.damaged} damaged and dropped",
+        f"{verdict.records} records and {verdict.winners} winners read, {damaged} damaged and dropped",
+        *([f"{answers} answers for chains read"] if answers else []),
         f"{verdict.compared} Specs compared with a fresh search, {len(wrong)} wrong",
         *(f"wrong: {spec}" for spec in wrong),
     )
-    return 1 if wrong or verdict.damaged else 0
+    return 1 if wrong or damaged else 0
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -186,11 +197,17 @@ def _merge_all(
     source: Store,
     wanted: Callable[[Row], bool] = lambda row: True,
     wanted_winner: Callable[[Winner], bool] = lambda winner: True,
+    match: str = "",
 ) -> dict[str, Any]:
-    """Records and winners of `source` into `into`: what became of them, by name."""
+    """Records, winners and answers of `source` into `into`: what became of them, by name."""
+    from ..chains.answers import merge_answers
     from ..memo.manage import merge, merge_winners
 
-    return {**vars(merge(into, source, wanted)), "winners": vars(merge_winners(into, source, wanted_winner))}
+    return {
+        **vars(merge(into, source, wanted)),
+        "winners": vars(merge_winners(into, source, wanted_winner)),
+        "answers": vars(merge_answers(into, source, match)),
+    }
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -233,7 +250,7 @@ def _export(options: argparse.Namespace) -> int:
         return (options.target is None or winner.target == options.target) and options.match in winner.spec
 
     target = Store(options.file)
-    found = _merge_all(target, source, wanted, wanted_winner)
+    found = _merge_all(target, source, wanted, wanted_winner, options.match)
     if not target.writable or not options.file.is_file():
         print(f"nothing was written to {options.file}", file=sys.stderr)
         return 1

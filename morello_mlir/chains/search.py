@@ -1,0 +1,332 @@
+"""The optimum of a chain: an exhaustive choice of what is packed, tile sizes and homes, above the optima of its stages.
+
+The declared space: threads share b (one each) or tiles of m, or one does it all; b is tiled by 1; the rhs of any
+contraction may be packed for all tiles; m is tiled by any size of the scale, or not; each intermediate result lives in
+L2 or GL, or in the place of another that it may overwrite. A remainder has the homes that are best for it. (Homes that
+leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.)
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from threading import RLock
+
+from ..actions import TableKey, scale
+from ..errors import MorelloError, ScheduleError, SpecError
+from ..nests import NestSpec
+from ..nests.search import nest_search_for
+from ..search.schedule import parse, to_text
+from ..search.solve import Search, search_for
+from ..search.tables import Tables
+from ..search.then import then_cost
+from ..spec import Spec
+from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
+from .answers import Answer, Answers, answer_space
+from .schedule import Hole, Loop, Node, PackRhs, Stages, has_hole
+from .schedule import parse as parse_chain
+from .schedule import to_text as chain_text
+from .space import Point
+from .spec import ChainSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSolution:
+    """As `Solution`, of a chain."""
+
+    spec: ChainSpec
+    schedule: Node
+    cost: int
+    source: str
+    seconds: float
+
+    @property
+    def cycles(self) -> float:
+        return self.cost / COST_UNITS
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    cost: float
+    node: Node
+
+
+_NOTHING = _Found(INFINITE, Hole())
+
+
+class ChainSearch:
+    """Solves chains for the target of `search`, which solves their contractions. Solved goals are kept. Thread-safe."""
+
+    def __init__(self, search: Search):
+        self.search = search
+        self.target = search.target
+        self.nests = nest_search_for(search.target)
+        self._costs: dict[object, float] = {}
+        self._solved: dict[ChainSpec, _Found] = {}
+        self._lock = RLock()
+        user = search.memo.user if search.memo else None
+        self._answers = Answers(user.store) if user else None
+        self._space = answer_space(search.target)
+
+    def solve(self, spec: ChainSpec) -> ChainSolution:
+        """The cheapest implementation of `spec`. Raises SpecError where a size is 0 or a stage has no kernels,
+        ScheduleError where none fits."""
+        start = time.perf_counter()
+        goal = spec.canonical()
+        with self._lock:
+            known = goal in self._solved
+            remembered = None if known else self._remembered(goal)
+            if not known:
+                self._solved[goal] = remembered or self._search(Point.of(goal, self.target))
+            found = self._solved[goal]
+            if not known and not remembered and self._answers:
+                self._answers.put(Answer(self._space, str(goal), chain_text(found.node), int(found.cost)))
+        source = "memo" if known or remembered else "search"
+        return ChainSolution(goal, found.node, int(found.cost), source, time.perf_counter() - start)
+
+    def _remembered(self, goal: ChainSpec) -> _Found | None:
+        """What the memo has, checked step by step and priced anew."""
+        answer = self._answers.get(self._space, str(goal)) if self._answers else None
+        if answer is None:
+            return None
+        try:
+            node = parse_chain(answer.schedule)
+            if has_hole(node):
+                raise ScheduleError("its schedule has holes")
+            cost = self.price(Point.of(goal, self.target), node)
+            if cost != answer.cost:
+                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
+        except MorelloError as error:
+            assert self._answers
+            self._answers.drop(self._space, answer.spec, str(error))
+            return None
+        return _Found(cost, node)
+
+    def _search(self, point: Point) -> _Found:
+        found = self._root(point)
+        if found.cost >= INFINITE:
+            raise ScheduleError(f"no implementation fits the limits of {point.spec}")
+        if found.cost >= MAX_COST:
+            raise SpecError(f"too large: costs beyond {MAX_COST // COST_UNITS:,} cycles are not exact, in {point.spec}")
+        return replace(found, node=self._filled(point, found.node))
+
+    # ------------------------------------------------------------ the space
+
+    def _root(self, point: Point) -> _Found:
+        options = [self._batches(replace(point, threads=1))]
+        if point.threads > 1:
+            b, m = point.dims
+            if b > 1:
+                options.append(self._loop(point, Loop("b", 1, Hole(), threads=-1), self._rows))
+            options += [self._loop(point, Loop("m", s, Hole(), threads=-1), self._batches) for s in scale(m)]
+        return min(options, key=lambda f: f.cost)
+
+    def _batches(self, point: Point) -> _Found:
+        """Every batch by itself."""
+        return self._loop(point, Loop("b", 1, Hole()), self._rows) if point.dims[0] > 1 else self._rows(point)
+
+    def _rows(self, point: Point) -> _Found:
+        """One batch: what is packed, and into which tiles m is cut."""
+        best = _NOTHING
+        for packs in itertools.product(*self._pack_choices(point)):
+            chosen = [p for p in packs if p is not None]
+            try:
+                below, cost = self._packed(point, chosen)
+            except ScheduleError:
+                continue
+            if cost < best.cost:
+                found = self._tiles(below)
+                node = found.node
+                for step in reversed(chosen):
+                    node = replace(step, body=node)
+                best = min(best, _Found(found.cost + cost, node), key=lambda f: f.cost)
+        return best
+
+    def _pack_choices(self, point: Point) -> list[list[PackRhs | None]]:
+        """By contraction: not packed for all tiles, or in one of the forms that its kernels read."""
+        out: list[list[PackRhs | None]] = []
+        for at, stage in enumerate(point.spec.stages):
+            if stage.is_contraction:
+                out.append([None, *point.forms(at, self.target)])
+        return out
+
+    def _packed(self, point: Point, steps: list[PackRhs]) -> tuple[Point, float]:
+        cost = 0.0
+        for step in steps:
+            below = point.pack(step, self.target)
+            cost += self._pack_cost(point, step)
+            point = below
+        return point, cost
+
+    def _pack_cost(self, point: Point, step: PackRhs) -> float:
+        key, dims = point.whole(step.stage, self.target)
+        return float(point.move(step).cost(key, dims, self.target))
+
+    def _tiles(self, point: Point) -> _Found:
+        """m in tiles of any size, or as it is."""
+        options = [self._stages(point)]
+        options += [self._loop(point, Loop("m", s, Hole()), self._stages) for s in scale(point.dims[1])]
+        return min(options, key=lambda f: f.cost)
+
+    def _loop(self, point: Point, loop: Loop, inside: Callable[[Point], _Found]) -> _Found:
+        body, rest = point.tiled(loop)
+        found = inside(body)
+        left = inside(rest) if rest is not None else None
+        cost = self.loop_cost(point, loop, found.cost, None if left is None else left.cost)
+        return _Found(cost, replace(loop, body=found.node, rest=None if left is None else left.node))
+
+    def loop_cost(self, point: Point, loop: Loop, body: float, rest: float | None) -> float:
+        """Threads take consecutive trips; the remainder is the last one."""
+        extent = point.dims[0 if loop.dim == "b" else 1]
+        full, threads = extent // loop.size, point.shares(loop)
+        trips = full + (rest is not None)
+        if threads == 1:
+            return full * body + (rest or 0)
+        busiest = 0.0
+        for t in range(threads):
+            low, high = t * trips // threads, (t + 1) * trips // threads
+            has_rest = rest is not None and high == trips and high > low
+            busiest = max(busiest, (high - low - has_rest) * body + ((rest or 0) if has_rest else 0))
+        return busiest + float(fixed(self.target.costs.fork_join))
+
+    def _stages(self, point: Point) -> _Found:
+        """One tile, every stage once, with the best homes."""
+        best = _NOTHING
+        for homes in point.homes():
+            if point.l2_left(homes) < 0:
+                continue
+            cost = sum(self.stage_cost(point, at, homes) for at in range(len(point.spec.stages)))
+            if cost < best.cost:
+                best = _Found(cost, Stages(homes, ()))
+        return best
+
+    # ------------------------------------------------------------ stages
+
+    def stage_cost(self, point: Point, at: int, homes: tuple[str, ...]) -> float:
+        """The optimal cost of a stage of a tile."""
+        if not point.spec.stages[at].is_contraction:
+            goal = point.goal(at, homes, self.target)
+            assert isinstance(goal, NestSpec)
+            if goal not in self._costs:
+                self._costs[goal] = self.nests.solve(goal).cost
+            return self._costs[goal]
+        key, dims, left = point.table_point(at, homes, self.target)
+        if not _is_tabled(key, left, self.target):
+            return INFINITE
+        name = (key, *dims.values(), left["L2"])
+        if name not in self._costs:
+            self._costs[name] = self.search.value(self._tables(point, at), key, dims, left)
+        if point.contraction(at).then is None:
+            return self._costs[name]
+        goal = point.goal(at, homes, self.target)
+        assert isinstance(goal, Spec)
+        return self._costs[name] + then_cost(goal, self.target)
+
+    def _tables(self, point: Point, at: int) -> Tables:
+        """The tables of a whole stage hold all of its tiles."""
+        key, dims = point.whole(at, self.target)
+        return self.search.tables_of(key, dims, self.target.limits)
+
+    def _filled(self, point: Point, node: Node) -> Node:
+        """`node` with the optima of its stages."""
+        if isinstance(node, Loop):
+            body, rest = point.tiled(node)
+            left = None if rest is None or node.rest is None else self._filled(rest, node.rest)
+            return replace(node, body=self._filled(body, node.body), rest=left)
+        if isinstance(node, PackRhs):
+            return replace(node, body=self._filled(point.pack(node, self.target), node.body))
+        assert isinstance(node, Stages)
+        count = len(point.spec.stages)
+        return replace(node, schedules=tuple(self._schedule(point, at, node.homes) for at in range(count)))
+
+    def _schedule(self, point: Point, at: int, homes: tuple[str, ...]) -> str:
+        goal = point.goal(at, homes, self.target)
+        if isinstance(goal, NestSpec):
+            return to_text(self.nests.solve(goal).schedule)
+        key, dims, left = point.table_point(at, homes, self.target)
+        if not _is_tabled(key, left, self.target):
+            return to_text(self.search.solve(goal).schedule)
+        if self.stage_cost(point, at, homes) >= INFINITE:
+            raise ScheduleError(f"no implementation fits the limits of {goal}")
+        return to_text(self.search.tree(self._tables(point, at), key, dims, left))
+
+    # ------------------------------------------------------------ schedules given by hand
+
+    def complete(self, spec: ChainSpec, node: Node) -> ChainSolution:
+        """`node` with its holes filled. Raises ScheduleError naming the step and the reason where one is not legal."""
+        start = time.perf_counter()
+        goal = spec.canonical()
+        if isinstance(node, Hole):
+            return self.solve(goal)
+        point = Point.of(goal, self.target)
+        full = self._complete(point, node)
+        return ChainSolution(goal, full, int(self.price(point, full)), "manual", time.perf_counter() - start)
+
+    def _complete(self, point: Point, node: Node) -> Node:
+        if isinstance(node, Hole):
+            best = self._root(point) if not point.packed else self._tiles(point)
+            if best.cost >= INFINITE:
+                raise ScheduleError(f"?: no implementation fits what is left of {point.spec}")
+            return self._filled(point, best.node)
+        if isinstance(node, Loop):
+            body, rest = point.tiled(node)
+            if (rest is None) != (node.rest is None):
+                why = "divides: there is no rest" if rest is None else "needs a 'rest:'"
+                raise ScheduleError(f"{node.label()}: {node.dim}={point.dims[node.dim == 'm']} {why}")
+            left = None if rest is None or node.rest is None else self._complete(rest, node.rest)
+            return replace(node, body=self._complete(body, node.body), rest=left)
+        if isinstance(node, PackRhs):
+            return replace(node, body=self._complete(point.pack(node, self.target), node.body))
+        point.check_homes(node)
+        count = len(point.spec.stages)
+        given = node.schedules or ("?",) * count
+        return replace(node, schedules=tuple(self._stage_by_hand(point, at, node, given[at]) for at in range(count)))
+
+    def _stage_by_hand(self, point: Point, at: int, node: Stages, text: str) -> str:
+        goal = point.goal(at, node.homes, self.target)
+        try:
+            if text.strip() == "?":
+                return self._schedule(point, at, node.homes)
+            if isinstance(goal, Spec):
+                return to_text(self.search.complete(goal, parse(text)).schedule)
+            return to_text(self.nests.complete(goal.canonical(), parse(text)).schedule)
+        except ScheduleError as error:
+            raise ScheduleError(f"stage {at + 1}: {error}") from None
+
+    def price(self, point: Point, node: Node) -> float:
+        """The cost of a schedule without holes. Raises ScheduleError where it is not legal."""
+        if isinstance(node, Loop):
+            body, rest = point.tiled(node)
+            left = None if rest is None or node.rest is None else self.price(rest, node.rest)
+            return self.loop_cost(point, node, self.price(body, node.body), left)
+        if isinstance(node, PackRhs):
+            return self._pack_cost(point, node) + self.price(point.pack(node, self.target), node.body)
+        assert isinstance(node, Stages)
+        point.check_homes(node)
+        total = 0.0
+        for at, text in enumerate(node.schedules):
+            goal = point.goal(at, node.homes, self.target)
+            if isinstance(goal, Spec):
+                total += self.search.price(goal, parse(text))
+            else:
+                total += self.nests.complete(goal.canonical(), parse(text)).cost
+        return total
+
+
+def _is_tabled(key: TableKey, left: Mapping[str, int], target: Target) -> bool:
+    """Whether tables have states with that much of L2: while nothing is in it, but may still be, all of it is there."""
+    return key.limit_axis() == "L2" or "GL" not in key.memories or left["L2"] == target.limits["L2"]
+
+
+_searches: dict[Search, ChainSearch] = {}
+_searches_lock = RLock()
+
+
+def chain_search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> ChainSearch:
+    """The process's search for chains on `target`; memo: see `search_for`."""
+    search = search_for(target, memo)
+    with _searches_lock:
+        return _searches.setdefault(search, ChainSearch(search))

@@ -1,0 +1,213 @@
+"""What the steps of a chain's schedule make of it: tiles, what is packed, where intermediate results live, and the
+goals that are left for the stages. Each is declared once: search, legality, price and lowering ask here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..actions import MoveAction, OperandState, TableKey, form_of, key_of, matters, reason, spec_of
+from ..actions.space import panels
+from ..errors import ScheduleError, SpecError
+from ..nests import NestSpec
+from ..nests.ops import element_bytes
+from ..spec import Layout, Spec, stride_class
+from ..targets import CROWDED, LINE, Target, ceil_div, thread_count
+from .schedule import Loop, PackRhs, Stages
+from .spec import ChainSpec
+
+RHS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A part of a chain. dims: its sizes along b and m. threads: how many work on it. l2: lines of L2 that are left.
+    packed: the steps (without bodies) that have packed the rhs of stages."""
+
+    spec: ChainSpec
+    dims: tuple[int, int]
+    threads: int
+    l2: int
+    packed: tuple[tuple[int, str, str], ...] = ()
+
+    @staticmethod
+    def of(spec: ChainSpec, target: Target) -> Point:
+        """All of a chain. Raises SpecError where it has no elements, or a stage has no kernels."""
+        for stage in spec.stages:
+            if 0 in stage.goal.dims:
+                raise SpecError(f"nothing to search: a size is 0 in {stage.goal}")
+            if isinstance(stage.goal, Spec):
+                key_of(stage.goal.plain, target)
+        threads = 1 if spec.serial else spec.threads or thread_count()
+        return Point(spec, spec.dims, threads, target.limits["L2"])
+
+    # ------------------------------------------------------------ steps
+
+    def tiled(self, loop: Loop) -> tuple[Point, Point | None]:
+        """What a loop leaves: its body, and its remainder. Raises ScheduleError."""
+        at = 0 if loop.dim == "b" else 1
+        extent = self.dims[at]
+        if loop.size >= extent:
+            raise ScheduleError(f"{loop.label()}: the size must be less than {loop.dim}={extent}")
+        if loop.dim == "b" and loop.size != 1:
+            raise ScheduleError(f"{loop.label()}: b is tiled by 1")
+        if loop.threads and self.threads == 1:
+            raise ScheduleError(f"{loop.label()}: one thread works on it")
+        if loop.threads > self.threads:
+            raise ScheduleError(f"{loop.label()}: {self.threads} threads work on it")
+        if self.packed and loop.threads:
+            raise ScheduleError(f"{loop.label()}: parallel tiles come before packs")
+        threads = 1 if loop.threads else self.threads
+        sizes = [loop.size, extent % loop.size]
+        parts = [
+            replace(self, dims=(s, self.dims[1]) if at == 0 else (self.dims[0], s), threads=threads) for s in sizes
+        ]
+        return parts[0], parts[1] if sizes[1] else None
+
+    def shares(self, loop: Loop) -> int:
+        """Among how many threads the trips of a loop are shared."""
+        return 1 if not loop.threads else self.threads if loop.threads < 0 else loop.threads
+
+    def pack(self, step: PackRhs, target: Target) -> Point:
+        """What is left once the rhs of a stage is packed. Raises ScheduleError."""
+        if not 0 <= step.stage < len(self.spec.stages) or not self.spec.stages[step.stage].is_contraction:
+            raise ScheduleError(f"{step.label()}: there is no such contraction")
+        if self.dims[0] != 1:
+            raise ScheduleError(f"{step.label()}: tile b by 1 first")
+        if any(stage == step.stage for stage, _, _ in self.packed):
+            raise ScheduleError(f"{step.label()}: it is packed already")
+        move = self.move(step)
+        key, dims = self.whole(step.stage, target)
+        left = {**target.limits, "L2": self.l2}
+        for condition in (*move.requires(key, target), *move.conditions(key, dims, left, target)):
+            if not condition[0]:
+                raise ScheduleError(f"{step.label()}: {reason(condition)}")
+        used = int(move.uses(key, dims, target).get("L2", 0))
+        packed = (*self.packed, (step.stage, step.memory, step.form))
+        return replace(self, l2=_steps(self.l2 - used, target), packed=packed)
+
+    def move(self, step: PackRhs) -> MoveAction:
+        """The move that a pack is. Raises ScheduleError."""
+        try:
+            layout, dtype = form_of(step.form, self.contraction(step.stage).operand_names(RHS))
+        except SpecError as error:
+            raise ScheduleError(f"{step.label()}: {error}") from None
+        return MoveAction(RHS, step.memory, layout, dtype)
+
+    def whole(self, stage: int, target: Target) -> tuple[TableKey, dict[str, int]]:
+        """The table key of a stage of which nothing has been moved, and its sizes for one b and all of m."""
+        goal = self.contraction(stage)
+        key = replace(key_of(goal.plain, target), far=self.spec.bytes > target.l3_bytes)
+        dims = dict(zip(goal.info.dims, goal.dims, strict=True))
+        # A function that overwrites is packed as one that accumulates: to_accum comes first and is free.
+        return replace(key, function=key.function + "Accum"), {**dims, "b": 1}
+
+    def forms(self, stage: int, target: Target) -> list[PackRhs]:
+        """Every way to pack the rhs of a stage (without bodies)."""
+        from .schedule import Hole
+
+        key, _ = self.whole(stage, target)
+        names = self.contraction(stage).operand_names(RHS)
+        found = [(lay.text(names) + (f" {dtype}" if dtype else "")) for lay, dtype in panels(key, RHS, target)]
+        return [PackRhs(stage, memory, form, Hole()) for memory in ("L2", "GL") for form in found]
+
+    def contraction(self, stage: int) -> Spec:
+        goal = self.spec.stages[stage].goal
+        assert isinstance(goal, Spec)
+        return goal
+
+    # ------------------------------------------------------------ intermediate results
+
+    def row(self, t: int) -> int:
+        """Elements from one row of intermediate result `t` to the next: whole lines, and one more where rows would all
+        fall into few sets of the caches."""
+        stage = self.spec.stages[t]
+        size = element_bytes(stage.dtype)
+        lines = ceil_div(stage.shape[2] * size, LINE)
+        crowded = lines * LINE % CROWDED == 0 and self.dims[1] > 1
+        return int((lines + crowded) * LINE // size)
+
+    def lines(self, t: int) -> int:
+        """Lines of memory that a tile of intermediate result `t` takes."""
+        return int(ceil_div(self.dims[1] * self.row(t) * element_bytes(self.spec.stages[t].dtype), LINE))
+
+    def homes(self) -> list[tuple[str, ...]]:
+        """Every choice of where the intermediate results live. One that can take the place of another does so."""
+        out: list[tuple[str, ...]] = [()]
+        for t in range(len(self.spec.stages) - 1):
+            place = self.spec.in_place(t)
+            options = ("L2", "GL") if place is None else (f"t{place}",)
+            out = [(*before, o) for before in out for o in options]
+        return out
+
+    def check_homes(self, step: Stages) -> None:
+        """Raises ScheduleError where the intermediate results cannot live there, or stages are missing."""
+        count = len(self.spec.stages)
+        if len(step.homes) != count - 1 or len(step.schedules) not in (0, count):
+            raise ScheduleError(f"the chain has {count} stages and {count - 1} intermediate results to bufferize")
+        if self.dims[0] != 1:
+            raise ScheduleError("stage 1: tile b by 1 first")
+        for t, home in enumerate(step.homes):
+            if home.startswith("t") and home != f"t{self.spec.in_place(t)}":
+                raise ScheduleError(f"bufferize t{t} in {home}: it cannot take the place of {home}")
+        if self.l2_left(step.homes) < 0:
+            raise ScheduleError(f"bufferize: the intermediate results do not fit L2, which has {self.l2} lines left")
+
+    def l2_left(self, homes: tuple[str, ...]) -> int:
+        return self.l2 - sum(self.lines(t) for t, home in enumerate(homes) if home == "L2")
+
+    def home(self, homes: tuple[str, ...], t: int) -> int:
+        """The intermediate result in whose place `t` lives."""
+        return self.home(homes, int(homes[t][1:])) if homes[t].startswith("t") else t
+
+    # ------------------------------------------------------------ stages
+
+    def table_point(
+        self, at: int, homes: tuple[str, ...], target: Target
+    ) -> tuple[TableKey, dict[str, int], dict[str, int]]:
+        """Where the tables have the optimum of a contraction: its key, sizes, and what it may take."""
+        key, dims = self.whole(at, target)
+        key = replace(key, function=self.contraction(at).function)
+        stage = self.spec.stages[at]
+        for i, name in ((0, stage.reads[0]), (2, f"t{at}" if at + 1 < len(self.spec.stages) else "")):
+            if name.startswith("t"):
+                key = key.with_operand(i, self._state(key.operands[i], homes, int(name[1:])))
+        for number, memory, form in self.packed:
+            if number == at:
+                step = PackRhs(number, memory, form, Stages((), ()))
+                key = key.with_operand(RHS, self.move(step).moved(key))
+        left = {**target.limits, "L2": _steps(self.l2_left(homes), target)}
+        return key, {**dims, "m": self.dims[1]}, left
+
+    def _state(self, state: OperandState, homes: tuple[str, ...], t: int) -> OperandState:
+        t = self.home(homes, t)
+        step = stride_class(self.row(t) * element_bytes(self.spec.stages[t].dtype))
+        return OperandState(homes[t], Layout.permutation((0, 1, 2)), step, dtype=state.dtype)
+
+    def goal(self, at: int, homes: tuple[str, ...], target: Target) -> Spec | NestSpec:
+        """What is left of stage `at`: a Spec of the tile."""
+        stage = self.spec.stages[at]
+        if isinstance(stage.goal, Spec):
+            key, dims, left = self.table_point(at, homes, target)
+            keep = {m: v for m, v in left.items() if v != target.limits[m] and matters(key, m)}
+            spec = spec_of(key, dims, keep)
+            return spec if stage.goal.then is None else replace(spec, then=stage.goal.then).canonical()
+        operands = []
+        for i, operand in enumerate(stage.goal.operands):
+            name = stage.reads[i] if i < len(stage.reads) else f"t{at}"
+            if not name.startswith("t") or name == f"t{len(self.spec.stages) - 1}":
+                operands.append(operand)
+                continue
+            t = self.home(homes, int(name[1:]))
+            strides = (0, self.row(t) if self.dims[1] > 1 else 0, operand.strides[2])
+            operands.append(replace(operand, memory=homes[t], strides=strides))
+        place = self.spec.in_place(at)
+        if place is not None and homes[at].startswith("t"):
+            i = stage.reads.index(f"t{place}")
+            operands[-1] = replace(operands[-1], alias=i)
+        return replace(stage.goal, dims=(1, self.dims[1], stage.goal.dims[2]), operands=tuple(operands))
+
+
+def _steps(lines: int, target: Target) -> int:
+    """Rounded down to what tables tell apart."""
+    step = target.l2.step
+    return lines // step * step if lines >= 0 else -1

@@ -1,0 +1,311 @@
+"""Executing schedules of chains: loops, packs and scratch around smaller `morello.spec` ops, one for every stage of a
+tile, with their schedules. These are executed like any others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlir import ir
+
+from ..chains import ChainSpec
+from ..chains.schedule import Loop, Node, PackRhs, Stages, has_hole, parse
+from ..chains.search import chain_search_for
+from ..chains.space import RHS, Point
+from ..dialect import ChainOp, op_name
+from ..dialect.spec_op import NEST
+from ..errors import ScheduleError, SpecError
+from ..nests import NestSpec
+from ..nests.search import nest_search_for
+from ..search import schedule
+from ..spec import Spec, dtype_bytes
+from ..targets import LINE, Target
+from .builder import Builder, Index
+from .execute import module_of, symbols
+from .leftover import attributes
+from .machine import Machine
+from .outline import INTERNAL, THREADS
+from .pack import emit_pack
+from .plan import ALIGNMENT, panels_of
+from .splice import ROOT, splice
+from .views import NO_ARENA, Arena, Flat, Operand, View
+
+
+@dataclass(frozen=True)
+class Env:
+    """What a part of a schedule is emitted into. operands: by name, inputs and output as their part of the chain.
+    packed: the panels of rhs, by stage."""
+
+    point: Point
+    operands: dict[str, Operand]
+    arena: Arena
+    packed: dict[int, Operand] = field(default_factory=dict)
+
+
+class Emitter:
+    """Emits the schedule of one op into text; `functions` collects what threads run."""
+
+    def __init__(self, target: Target, taken: set[str]):
+        self.target = target
+        self.taken = taken
+        self.functions: list[str] = []
+
+    # ------------------------------------------------------------ scratch
+
+    def scratch(self, point: Point, node: Node) -> int:
+        """Bytes that `node` needs, whole lines; each thread has its own."""
+        if isinstance(node, Loop):
+            body, rest = point.tiled(node)
+            most = self.scratch(body, node.body)
+            if rest is not None and node.rest is not None:
+                most = max(most, self.scratch(rest, node.rest))
+            return most * point.shares(node)
+        if isinstance(node, PackRhs):
+            return self._pack_bytes(point, node) + self.scratch(point.pack(node, self.target), node.body)
+        assert isinstance(node, Stages)
+        return sum(point.lines(t) * LINE for t, home in enumerate(node.homes) if not home.startswith("t"))
+
+    def _panels(self, point: Point, step: PackRhs) -> View:
+        goal = point.contraction(step.stage)
+        move = point.move(step)
+        assert move.layout is not None
+        dim, width, group = panels_of(move.layout, goal.operand_names(RHS))
+        sizes = (1, *goal.operand_shape(RHS)[1:])
+        return View.panels(move.dtype or goal.operands[RHS].dtype, sizes, dim, width, group)
+
+    def _pack_bytes(self, point: Point, step: PackRhs) -> int:
+        view = self._panels(point, step)
+        size = view.shape[1] * view.strides[1] * dtype_bytes(view.dtype)
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+    # ------------------------------------------------------------ steps
+
+    def emit(self, b: Builder, node: Node, env: Env) -> None:
+        if isinstance(node, Loop) and node.threads:
+            self._fork(b, node, env)
+        elif isinstance(node, Loop):
+            self._loop(b, node, env)
+        elif isinstance(node, PackRhs):
+            self._pack(b, node, env)
+        else:
+            assert isinstance(node, Stages)
+            self._stages(b, node, env)
+
+    def _loop(self, b: Builder, node: Loop, env: Env) -> None:
+        at = "bm".index(node.dim)
+        body, rest = env.point.tiled(node)
+        full = env.point.dims[at] // node.size * node.size
+        env = replace(env, operands={n: o.as_memref(b) for n, o in env.operands.items()})
+        with b.loop(0, full, node.size) as iv:
+            self.emit(b, node.body, self._part(b, env, body, at, iv, node.size))
+        if rest is not None and node.rest is not None:
+            self.emit(b, node.rest, self._part(b, env, rest, at, full, rest.dims[at]))
+
+    def _part(self, b: Builder, env: Env, point: Point, at: int, start: Index, size: int) -> Env:
+        """The operands' parts along b or m."""
+        parts = {}
+        for name, operand in env.operands.items():
+            has = at == 0 or name in self._rows(point.spec)
+            parts[name] = operand.tile(b, at, start, size) if has else operand
+        return replace(env, point=point, operands=parts)
+
+    def _rows(self, spec: ChainSpec) -> set[str]:
+        """The operands that have m as their second dim: all but those that are rhs."""
+        rhs = {s.reads[RHS] for s in spec.stages if s.is_contraction}
+        return {f"x{k}" for k in range(spec.inputs)} - rhs | {"y"}
+
+    def _pack(self, b: Builder, node: PackRhs, env: Env) -> None:
+        view = self._panels(env.point, node)
+        below = env.point.pack(node, self.target)
+        start = self.scratch(below, node.body)
+        line = f"memref<{view.shape[0] * view.strides[0]}x{view.element}>"
+        source = env.operands[env.point.spec.stages[node.stage].reads[RHS]].as_memref(b)
+        emit_pack(b, source, Flat(env.arena.part(b, start, line), line, view.dtype), view)
+        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.element}>"
+        rank = len(view.shape)
+        zeros, sizes, ones = (", ".join(map(str, x)) for x in ([0] * rank, view.shape, [1] * rank))
+        room = env.arena.part(b, start, whole)
+        panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {view.static_type}")
+        operand = Operand(view, b.value(f"memref.cast {panels} : {view.static_type} to {view.type}"))
+        self.emit(b, node.body, replace(env, point=below, packed={**env.packed, node.stage: operand}))
+
+    # ------------------------------------------------------------ threads
+
+    def _fork(self, b: Builder, node: Loop, env: Env) -> None:
+        """A function that every thread runs for its share of the trips; it takes bare pointers."""
+        names = list(env.operands)
+        threads, each = env.point.shares(node), self.scratch(env.point, node) // env.point.shares(node)
+        args: list[str] = []
+        for name in names:
+            args += env.operands[name].parts(b)
+        types = [t for n in names for t in (f"memref<{env.operands[n].view.element}>", "index")]
+        if each:
+            args.append(env.arena.base(b))
+            types.append("memref<i8>")
+        thread = b.name()
+        name = self._function(b, node, env, names, threads, each)
+        zero, one, many = (b.index(i) for i in (0, 1, threads))
+        b.line(f"scf.parallel ({thread}) = ({zero}) to ({many}) step ({one}) {{")
+        b.line(f"func.call @{name}({', '.join([*args, thread])}) : ({', '.join([*types, 'index'])}) -> ()")
+        b.line(f"}} {{{THREADS}}}")
+
+    def _function(self, outer: Builder, node: Loop, env: Env, names: Sequence[str], threads: int, each: int) -> str:
+        b = Builder(outer.machine)
+        operands, parameters = {}, []
+        for i, name in enumerate(names):
+            view = env.operands[name].view
+            operands[name] = Operand(view, base=f"%base{i}", offset=f"%offset{i}").as_memref(b)
+            parameters += [f"%base{i}: memref<{view.element}>", f"%offset{i}: index"]
+        arena = NO_ARENA
+        if each:
+            parameters.append(f"%scratch: memref<i8> {{llvm.align = {ALIGNMENT} : i64}}")
+            arena = Arena.from_base(b, "%scratch", each * threads).slice(b, "%thread", each)
+        parameters.append("%thread: index")
+        self._share(b, node, replace(env, operands=operands, arena=arena), threads)
+        body = b.text()
+        digest = hashlib.blake2s(f"{body} {parameters}".encode(), digest_size=5).hexdigest()
+        name, count = f"morello_chain_{digest}", 0
+        while name in self.taken:
+            count += 1
+            name = f"morello_chain_{digest}_{count}"
+        self.taken.add(name)
+        self.functions.append(f"func.func private @{name}({', '.join(parameters)}) {INTERNAL} {{\n{body}\nreturn\n}}")
+        return name
+
+    def _share(self, b: Builder, node: Loop, env: Env, threads: int) -> None:
+        """What thread `%thread` does."""
+        at = "bm".index(node.dim)
+        body, rest = env.point.tiled(node)
+        full = env.point.dims[at] // node.size * node.size
+        trips = full // node.size + (rest is not None)
+        low, high = (b.index(b.div(b.mul(t, trips), threads)) for t in ("%thread", b.add("%thread", 1)))
+        first, beyond = (b.index(b.mul(trip, node.size)) for trip in (low, high))
+        last = b.value(f"arith.minui {beyond}, {b.index(full)} : index")
+        iv = b.name()
+        b.line(f"scf.for {iv} = {first} to {last} step {b.index(node.size)} {{")
+        self.emit(b, node.body, self._part(b, env, body, at, iv, node.size))
+        b.line("}")
+        if rest is not None and node.rest is not None:
+            b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(trips)} : index')} {{")
+            self.emit(b, node.rest, self._part(b, env, rest, at, full, rest.dims[at]))
+            b.line("}")
+
+    # ------------------------------------------------------------ stages
+
+    def _stages(self, b: Builder, node: Stages, env: Env) -> None:
+        point, rooms, start = env.point, {}, 0
+        for t, home in enumerate(node.homes):
+            if not home.startswith("t"):
+                rooms[t] = self._room(b, env, t, start)
+                start += point.lines(t) * LINE
+        for at, stage in enumerate(point.spec.stages):
+            made = "y" if at + 1 == len(point.spec.stages) else f"t{at}"
+            operands = []
+            for i, name in enumerate((*stage.reads, made)):
+                if stage.is_contraction and i == RHS and at in env.packed:
+                    operands.append(env.packed[at])
+                elif name.startswith("t"):
+                    operands.append(rooms[point.home(node.homes, int(name[1:]))])
+                else:
+                    operands.append(env.operands[name].as_memref(b))
+            if stage.is_contraction:
+                # What is done to the sums has its operands behind the output.
+                operands.insert(2, operands.pop())
+            goal = self.nests_goal(point.goal(at, node.homes, self.target))
+            tree = schedule.parse(node.schedules[at])
+            emit_goal(b, goal, tree, operands)
+
+    def nests_goal(self, goal: Spec | NestSpec) -> Spec | NestSpec:
+        """The form of a goal whose dims its schedule names."""
+        return goal if isinstance(goal, Spec) else nest_search_for(self.target).goal(goal.canonical())
+
+    def _room(self, b: Builder, env: Env, t: int, start: int) -> Operand:
+        """A tile of an intermediate result, in the scratch."""
+        stage, row = env.point.spec.stages[t], env.point.row(t)
+        rows, columns = env.point.dims[1], stage.shape[2]
+        view = View(stage.dtype, (1, rows, columns), (rows * row, row, 1))
+        whole = f"memref<{1}x{rows}x{row}x{view.element}>"
+        room = env.arena.part(b, start, whole)
+        part = b.value(
+            f"memref.subview {room}[0, 0, 0] [1, {rows}, {columns}] [1, 1, 1] : {whole} to {view.static_type}"
+        )
+        return Operand(view, b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
+
+
+def emit_goal(b: Builder, goal: Spec | NestSpec, tree: schedule.Node, operands: Sequence[Operand]) -> None:
+    """A `morello.spec` or a nest with its schedule."""
+    types = ", ".join(o.view.type for o in operands)
+    names = ", ".join(o.name for o in operands)
+    if isinstance(goal, Spec):
+        name, text = op_name(len(operands)), attributes(goal, tree)
+    else:
+        name, text = f"{NEST}{len(operands)}", nest_attributes(goal, tree)
+    b.line(f'"{name}"({names}) {text} : ({types}) -> ()')
+
+
+def nest_attributes(goal: NestSpec, tree: schedule.Node) -> str:
+    """The attribute dictionary of a nest, as text."""
+    parts = [
+        f'function = "{goal.function}"',
+        f"dims = array<i64: {', '.join(map(str, goal.dims))}>",
+        f"scan = array<i64{': ' if goal.scan_dims else ''}{', '.join(map(str, goal.scan_dims))}>",
+        f"operands = [{', '.join(json.dumps(str(o)) for o in goal.operands)}]",
+        f"body = {json.dumps(str(goal.body))}",
+        f"schedule = [{', '.join(json.dumps(line) for line in schedule.to_text(tree).splitlines())}]",
+    ]
+    parts += [flag for flag in ("serial", "far") if getattr(goal, flag)]
+    return "{" + ", ".join(parts) + "}"
+
+
+def expand(op: ChainOp, target: Target) -> None:
+    """Replaces a chain that has a schedule by what it says. Raises ScheduleError where a step is not legal or is a
+    hole, SpecError where the op is malformed."""
+    spec = op.spec
+    node = parse(op.schedule_text or "")
+    if has_hole(node):
+        raise ScheduleError("the schedule has holes: run morello-search before")
+    point = Point.of(spec, target)
+    chain_search_for(target).price(point, node)
+    module = module_of(op.operation)
+    splice(module, [op.operation], "\n".join(["module {", *_texts(op, point, node, target, symbols(module)), "}"]))
+
+
+def _texts(op: ChainOp, point: Point, node: Node, target: Target, taken: set[str]) -> list[str]:
+    """The function whose body takes the place of `op`, and those that it calls."""
+    emitter = Emitter(target, taken)
+    b = Builder(Machine.of(target, "f32"))
+    operands = {}
+    for i, (name, value) in enumerate(zip(point.spec.names, op.operands, strict=True)):
+        view = view_of(point.spec, name, value.type)
+        same = str(value.type) == view.type
+        cast = f"%arg{i}" if same else b.value(f"memref.cast %arg{i} : {value.type} to {view.type}")
+        operands[name] = Operand(view, cast)
+    arena = Arena(size=emitter.scratch(point, node))
+    if arena.size:
+        room = b.value(f"memref.alloc() {{alignment = {ALIGNMENT} : i64}} : {arena.type}")
+        arena = Arena(room, arena.size)
+    emitter.emit(b, node, Env(point, operands, arena))
+    if arena.size:
+        b.line(f"memref.dealloc {arena.name} : {arena.type}")
+    arguments = ", ".join(f"%arg{i}: {value.type}" for i, value in enumerate(op.operands))
+    return [f"func.func private @{ROOT}0({arguments}) {{\n{b.text()}\nreturn\n}}", *emitter.functions]
+
+
+def view_of(spec: ChainSpec, name: str, type_: Any) -> View:
+    """How an operand lies. Raises SpecError where its memref is not what the stages say."""
+    last = len(spec.stages) - 1
+    at, i = (last, len(spec.stages[last].reads)) if name == "y" else spec.readers(name)[0]
+    goal = spec.stages[at].goal
+    if isinstance(goal, Spec):
+        more = goal.then.extras if goal.then else ()
+        sizes = goal.operand_shape(min(i, 2))
+        dtype = more[i - 2].dtype if 2 <= i < 2 + len(more) else goal.operands[min(i, 2)].dtype
+    else:
+        sizes, dtype = goal.dims, goal.operands[i].dtype
+    if not isinstance(type_, ir.MemRefType) or tuple(type_.shape) != tuple(sizes):
+        raise SpecError(f"operand {name}: expected a memref of {list(sizes)}, not {type_}")
+    strides, _ = type_.get_strides_and_offset()
+    return View(dtype, tuple(sizes), tuple(strides))

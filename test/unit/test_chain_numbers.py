@@ -1,0 +1,103 @@
+"""Chains compiled and run, against NumPy: what the search chooses, and schedules by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import morello_mlir
+
+ROW = "(f32, GL, row_major)"
+SOFTMAX = "m = max(x0); e = exp(sub(x0, m)); s = sum(e); y = div(e, s)"
+
+
+def module(b: int, m: int, d: int, n: int, e: int, *, then: str = "", threads: int = 1, schedule: str = "") -> str:
+    """softmax(q @ k^T) @ v on memrefs, as one op."""
+    strides = [s if z > 1 else 0 for s, z in zip((m * n, n, 1), (b, m, n), strict=True)]
+    held = f"(f32, GL, {strides})"
+    reads = "x0, x1" + (", x2" if then else "")
+    last = "x3" if then else "x2"
+    stages = [
+        f"t0 = Matmul([{b}, {m}, {d}, {n}], {ROW}, (f32, GL, [b, n, k]), {ROW}, serial{then}) of {reads}",
+        f't1 = Softmax([{b}, {m}, {n} scan], {held}, {held}, "{SOFTMAX}", serial) of t0',
+        f"y = Matmul([{b}, {m}, {n}, {e}], {ROW}, {ROW}, {ROW}, serial) of t1, {last}",
+    ]
+    text = ", ".join('"' + s.replace('"', "\\22") + '"' for s in stages)
+    lines = ", ".join('"' + line + '"' for line in schedule.splitlines())
+    given = f", schedule = [{lines}]" if schedule else ""
+    threading = f"threads = {threads} : i64" if threads > 1 else "serial"
+    k = f"memref<{b}x{d}x{n}xf32, strided<[{d * n}, 1, {d}]>>"
+    q, w, v, o = (f"memref<{b}x{m}x{d}xf32>", f"memref<{b}x{m}x{n}xf32, strided<[0, 0, 1]>>",
+                  f"memref<{b}x{n}x{e}xf32>", f"memref<{b}x{m}x{e}xf32>")  # fmt: skip
+    types = [q, k, *([w] if then else []), v, o]
+    names = ["%q", "%kt", *(["%wb"] if then else []), "%v", "%o"]
+    broadcast = (
+        f"  %wb = memref.reinterpret_cast %w to offset: [0], sizes: [{b}, {m}, {n}], strides: [0, 0, 1]"
+        f" : memref<{n}xf32> to {w}\n"
+    )
+    return (
+        f"func.func @f(%q: {q}, %k: memref<{b}x{n}x{d}xf32>, %w: memref<{n}xf32>, %v: {v}, %o: {o}) {{\n"
+        f"  %kt = memref.reinterpret_cast %k to offset: [0], sizes: [{b}, {d}, {n}], strides: [{d * n}, 1, {d}]"
+        f" : memref<{b}x{n}x{d}xf32> to {k}\n"
+        + (broadcast if then else "")
+        + f'  "morello.chain{len(types)}"({", ".join(names)}) {{function = "Chain", dims = array<i64: {b}, {m}>, '
+        f"stages = [{text}], {threading}{given}}} : ({', '.join(types)}) -> ()\n  return\n}}\n"
+    )
+
+
+def check(b: int, m: int, d: int, n: int, e: int, *, then: str = "", threads: int = 1, schedule: str = "") -> None:
+    rng = np.random.default_rng(b + m + d + n + e)
+    shapes = ((b, m, d), (b, n, d), (n,), (b, n, e))
+    q, k, w, v = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    out = np.full((b, m, e), np.nan, np.float32)
+    text = module(b, m, d, n, e, then=then, threads=threads, schedule=schedule)
+    compiled = morello_mlir.compile(text, target="avx2", memo="off", threads=threads)
+    compiled.f(q, k, w, v, out)
+    scores = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1)
+    scores = scores * w if then else scores
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    want = scores / scores.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads"),
+    [
+        ((1, 1, 1, 1, 1), 1),
+        ((2, 7, 5, 13, 3), 1),
+        ((3, 11, 4, 8, 17), 2),
+        ((1, 13, 3, 31, 5), 2),
+    ],
+)
+def test_what_the_search_chooses(sizes: tuple[int, int, int, int, int], threads: int) -> None:
+    check(*sizes, threads=threads)
+
+
+SCALE = ', then "y = mul(x0, x1)" [f32, (f32, [n])]'
+TILED = """tile b by 1:
+    pack rhs of stage 1 to GL as [b, n/8, k, n%8]
+    tile m by 3:
+        bufferize t0 to L2
+        bufferize t1 in t0
+        stage 1:
+            ?
+        stage 2:
+            ?
+        stage 3:
+            ?
+    rest:
+        bufferize t0 to GL
+        bufferize t1 to L2
+        stage 1:
+            ?
+        stage 2:
+            ?
+        stage 3:
+            ?"""
+SHARED = "parallel tile m by 4:\n    tile b by 1:\n        ?\nrest:\n    ?"
+
+
+@pytest.mark.parametrize(("schedule", "threads"), [(TILED, 1), (SHARED, 2)])
+@pytest.mark.parametrize("then", ["", SCALE])
+def test_schedules_by_hand(schedule: str, threads: int, then: str) -> None:
+    check(2, 10, 5, 16, 6, then=then, threads=threads, schedule=schedule)
