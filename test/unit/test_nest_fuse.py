@@ -178,6 +178,15 @@ def test_reshapes_that_cut_through_dims_end_a_nest():
     assert [body(n) for n in nests(p, y)] == ["y = sum(x0)", "y = exp(x0)"]
 
 
+def test_reshapes_that_nothing_uses_go():
+    p = Program()
+    x = p.argument(4, 3)
+    e = p.map("%y = math.exp %a : f32", x, shape=(4, 3))
+    p.line(f"%c = tensor.collapse_shape {e.name} [[0, 1]] : {e.type} into tensor<12xf32>")
+    p.line("%d = tensor.expand_shape %c [[0, 1]] output_shape [6, 2] : tensor<12xf32> into tensor<6x2xf32>")
+    assert len(nests(p, p.reduce("%y = arith.addf %a, %o : f32", e, [1], "0.0"), e)) == 1
+
+
 def test_strided_sources_and_destinations_are_used_in_place():
     p = Program()
     p.argument(10, 12)

@@ -72,11 +72,11 @@ class _Enclosure:
             self._number(region, elsewhere)
         for number, value in enumerate(results):
             _replace_outside(value, region.results[number], region)
-        self._erase_unused()
         after = region
         for op in self._dependent:
             op.move_after(after)
             after = op
+        self._erase_unused()
         return region
 
     def _dependents(self, order: dict[Any, int]) -> list[Any]:
