@@ -32,7 +32,9 @@ class Tidy(Pass):
             _fold(each)
         for each in [o for o in all_ops(op) if o.name == "linalg.generic" and len(o.results) > 1]:
             _drop_unused(each)
-        PassManager.parse("any(linalg-inline-scalar-operands,canonicalize,cse)").run(op.operation)
+        for each in [o for o in all_ops(op) if o.name == "linalg.generic"]:
+            _inline_constants(each)
+        PassManager.parse("any(canonicalize,cse)").run(op.operation)
 
 
 def _fold(op: Any) -> None:
@@ -47,6 +49,31 @@ def _fold(op: Any) -> None:
         constant = arith.ConstantOp(type_, ir.FloatAttr.get(type_, value.value)).result
     op.results[0].replace_all_uses_with(constant)
     op.erase()
+
+
+def _inline_constants(op: Any) -> None:
+    """Let a generic op on tensors use a number in the place of an operand all of whose elements are that number.
+
+    Other operands of one element stay operands: what is in memory is for loops to read, not for bodies.
+    """
+    block = op.regions[0].blocks[0]
+    inputs = len(block.arguments) - len(op.results)
+    for value, argument in list(zip(op.operands, block.arguments, strict=True))[:inputs]:
+        number = _number(value) if is_tensor(value.type) and len(list(argument.uses)) else None
+        if number is not None:
+            with ir.InsertionPoint.at_block_begin(block), op.location:
+                argument.replace_all_uses_with(arith.ConstantOp(number.type, number).result)
+
+
+def _number(value: Any) -> Any:
+    """The attribute of the number that all elements of a constant tensor are; None for others."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    elements = value.owner.attributes["value"]
+    if not isinstance(elements, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) or not elements.is_splat:
+        return None
+    number = elements.get_splat_value()
+    return number if isinstance(number, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)) else None
 
 
 def _drop_unused(op: Any) -> None:
