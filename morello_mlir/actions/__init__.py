@@ -1,10 +1,12 @@
 """Actions: the rewrites that the search chooses among, each declared once. Imports no MLIR."""
 
 from .ahead import PackAheadAction
+from .amx import TILE_KERNELS, TileKernel, rows_at_once
 from .base import Action, Child, reason
 from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
-from .select import KERNELS, PAIR_KERNELS, DotFma, KernelAction, PairKernel, in_flight
+from .registry import KERNELS
+from .select import PAIR_KERNELS, DotFma, KernelAction, PairKernel, in_flight
 from .space import (
     action_of,
     check,
@@ -28,6 +30,7 @@ from .tile import TileAction, ToAccumAction, WithinAction
 __all__ = [
     "KERNELS",
     "PAIR_KERNELS",
+    "TILE_KERNELS",
     "Action",
     "Child",
     "DotFma",
@@ -40,6 +43,7 @@ __all__ = [
     "SerialAction",
     "TableKey",
     "TileAction",
+    "TileKernel",
     "ToAccumAction",
     "WithinAction",
     "action_of",
@@ -59,6 +63,7 @@ __all__ = [
     "parallel_tiles",
     "reason",
     "remaining",
+    "rows_at_once",
     "scale",
     "spec_of",
     "steps",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -370,15 +370,3 @@ class Scalar(KernelAction):
         cycles = target.costs.call + target.costs.scalar_fma * m * n * k
         cycles = cycles + streamed(key, 0, dims, target, m * k)[1]
         return fixed(cycles + streamed(key, 1, dims, target, k * n)[1])
-
-
-@dataclass(frozen=True)
-class _Registry:
-    kernels: tuple[KernelAction, ...]
-
-    def __getitem__(self, name: str) -> KernelAction | None:
-        return next((k for k in self.kernels if k.name == name), None)
-
-
-#: Kernels of every CPU target, in order of preference among equal costs.
-KERNELS = _Registry((BroadcastFma(), *PAIR_KERNELS, DotFma(), Scalar()))

@@ -30,7 +30,7 @@ from .ahead import InPlaceAction, PackAheadAction
 from .base import Action, Condition, reason
 from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
-from .select import KERNELS
+from .registry import KERNELS
 from .state import TableKey, key_of, spec_of
 from .tile import TileAction, ToAccumAction, WithinAction
 

@@ -14,6 +14,7 @@ from ..search.schedule import Node
 from ..spec import Spec, dense_strides
 from ..targets import Target
 from .ahead import Aheads
+from .amx import on_tiles
 from .builder import Builder
 from .finish import Finish
 from .kernels import Ask, Bundle, First
@@ -81,9 +82,9 @@ def _execute_in(module: Any, roots: list[Root], target: Target) -> None:
     for dtype in dict.fromkeys(r.dtype for r in roots):
         own = {i: r for i, r in enumerate(roots) if r.dtype == dtype}
         outliner = Outliner(Machine.of(target, dtype), references(r.plan for r in own.values()), existing)
-        walk = Walk(outliner, aheads)
+        walk = Walk(outliner, aheads, any(on_tiles(r.plan, forked=True) for r in own.values()))
         bodies.update({i: _root_text(walk, r, i) for i, r in own.items()})
-        functions += [*_functions(walk), *outliner.declarations.values()]
+        functions += [*_functions(walk), *outliner.supports, *outliner.declarations.values()]
     functions += [*aheads.texts, *aheads.declarations]
     text = "\n".join(["module {", *(bodies[i] for i in sorted(bodies)), *functions, "}"])
     splice(module, [r.op.operation for r in roots], text)
@@ -127,7 +128,8 @@ def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> N
         room = Operand(view, b.value(f"memref.cast {sums} : {_dense(view)} to {view.type}"))
         operands = [*operands[:OUT], room, *operands[OUT + 1 :], operands[OUT]]
     env = Env(tuple(operands), not root.spec.info.accumulates, arena, constants=root.op.constants, finish=finish)
-    walk.root(b, root.plan, env)
+    with walk.tiles(b, on_tiles(root.plan)):
+        walk.root(b, root.plan, env)
     if arena.size:
         b.line(f"memref.dealloc {arena.name} : {arena.type}")
     if sums:
@@ -159,7 +161,9 @@ def _function(walk: Walk, job: Job) -> str:
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
     first: First = True if job.stores else "%first"
     ask = Ask("%ask", job.asks) if job.asks else None
-    walk.body(b, job.plan, Env(arguments(b, job), first, arena, looped, ask, thread, finish=job.finish))
+    env = Env(arguments(b, job), first, arena, looped, ask, thread, finish=job.finish)
+    with walk.tiles(b, job.threaded and on_tiles(job.plan, forked=True)):
+        walk.body(b, job.plan, env)
     return walk.outliner.function(job, b.text())
 
 

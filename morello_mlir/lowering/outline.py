@@ -7,7 +7,7 @@ does and a digest of everything that its code depends on: equal code has one nam
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 
 from .builder import Builder
@@ -54,6 +54,8 @@ class Outliner:
     def __init__(self, machine: Machine, references: Mapping[Plan, int], existing: Set[str]):
         self.machine = machine
         self.jobs: list[Job] = []
+        #: Texts of functions that `support` made.
+        self.supports: list[str] = []
         self._references = references
         self._existing = existing
         self._made: set[str] = set()
@@ -136,6 +138,17 @@ class Outliner:
             b.line(f"}} {{{THREADS}}}")
         else:
             b.line(call)
+
+    def support(self, b: Builder, name: str, emit: Callable[[Builder], None]) -> None:
+        """Calls the function `name` without arguments, which `emit` fills if it does not exist yet."""
+        if name in self._existing:
+            self.declarations[name] = f"func.func private @{name}()"
+        elif name not in self._made:
+            self._made.add(name)
+            inner = Builder(b.machine)
+            emit(inner)
+            self.supports.append(f"func.func private @{name}() {INTERNAL} {{\n{inner.text()}\nreturn\n}}")
+        b.line(f"func.call @{name}() : () -> ()")
 
     def function(self, job: Job, body: str) -> str:
         """The text of the function of `job`; `arguments` has the names that `body` may use."""

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from ..spec import Window, dtype_bytes
+from ..spec import Window, dtype_bytes, is_float
 from .builder import Builder, Index
 from .digits import place_of
 from .machine import PACK_ROWS
-from .transpose import BLOCK, interleaved, transposed
+from .transpose import BLOCK, transposed
 from .views import Flat, Operand, View
 
 #: Bytes of a row of a transposed block. Longer ones (AVX-512) are no faster, and take LLVM twice as long.
@@ -173,34 +173,37 @@ def _copy_piece(b: Builder, c: _Copy, start: Index, place: Index, rows: int, par
 
 
 def _copy_groups(b: Builder, c: _Copy, start: Index, place: Index, rows: int, part: tuple[int, int]) -> None:
-    """As `_copy_piece`, rows of groups: the elements of `group` source rows in turn, 16 bytes of each at a time."""
+    """As `_copy_piece`, rows of groups: the elements of `group` source rows in turn, a register of groups at a time."""
     dtype, (begin, valid) = c.target.dtype, part
-    lanes = BLOCK // dtype_bytes(dtype)
+    lanes = b.machine.vector_bytes // (dtype_bytes(dtype) * c.group)
     for first in range(0, rows, c.group):
         for v in range(0, c.width, lanes):
             got, want = min(lanes, valid - v), min(lanes, c.width - v)
             pieces = [
                 c.load_along(b, b.add(start, row * c.across), begin + v, got, lanes)
-                if got > 0 and row < rows
-                else b.zeros(lanes, dtype)
-                for row in range(first, first + c.group)
+                for row in range(first, min(first + c.group, rows))
+                if got > 0
             ]
             to = b.add(place, (first // c.group * c.width + v) * c.group)
-            for i, x in enumerate(_taken_in_turn(b, pieces, lanes, dtype)):
-                if i * lanes < want * c.group:
-                    b.vstore(x, c.target, b.add(to, i * lanes), min(lanes, want * c.group - i * lanes), lanes)
+            b.vstore(_in_groups(b, pieces, c.group, lanes, dtype), c.target, to, want * c.group, lanes * c.group)
 
 
-def _taken_in_turn(b: Builder, vectors: list[str], lanes: int, dtype: str) -> list[str]:
-    """Vectors (two or four) that hold lane 0 of each of `vectors`, then lane 1 of each, and so on."""
-    if len(vectors) == 4:
-        # Pairs of the first and third, and of the second and fourth; then of these.
-        low, high = (
-            [interleaved(b, vectors[i], vectors[i + 2], lanes, lanes, 1, h, dtype) for i in (0, 1)] for h in (0, 1)
+def _in_groups(b: Builder, vectors: list[str], group: int, lanes: int, dtype: str) -> str:
+    """A vector of groups, four bytes each: lane 0 of each of `vectors`, then lane 1 of each, and so on; zeros for those
+    that are missing. Widened, moved up and put together, they keep fewer ports busy than shuffles do."""
+    size = dtype_bytes(dtype)
+    narrow, wide = f"vector<{lanes}xi{8 * size}>", f"vector<{lanes}xi32>"
+    total = b.constant("dense<0>", wide)
+    for place, x in enumerate(vectors):
+        bits = (
+            x if not is_float(dtype) else b.value(f"arith.bitcast {x} : {b.machine.vector(lanes, dtype)} to {narrow}")
         )
-        return [interleaved(b, x, y, lanes, lanes, 1, h, dtype) for x, y in (low, high) for h in (0, 1)]
-    x, y = vectors
-    return [interleaved(b, x, y, lanes, lanes, 1, h, dtype) for h in (0, 1)]
+        x = b.value(f"arith.extui {bits} : {narrow} to {wide}")
+        if place:
+            by = b.constant(f"dense<{8 * size * place}>", wide)
+            x = b.value(f"arith.ori {total}, {b.value(f'arith.shli {x}, {by} : {wide}')} : {wide}")
+        total = x
+    return b.bitcast(total, lanes, "i32", lanes * group, dtype)
 
 
 def _each_panel(b: Builder, c: _Copy, start: Index, place: Index, emit) -> None:  # type: ignore[no-untyped-def]

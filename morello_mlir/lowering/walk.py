@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from .ahead import Aheads
+from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
 from .finish import Finish
 from .kernels import ASKING, MEMORY_KERNELS, Ask, First
@@ -62,16 +64,29 @@ class Env:
 
 
 class Walk:
-    """Emits plans into builders; what is shared becomes calls (see `outline`)."""
+    """Emits plans into builders; what is shared becomes calls (see `outline`). on_tiles: some kernel runs on tiles."""
 
-    def __init__(self, outliner: Outliner, aheads: Aheads):
+    def __init__(self, outliner: Outliner, aheads: Aheads, on_tiles: bool = False):
         self.outliner = outliner
         self.aheads = aheads
+        self.on_tiles = on_tiles
         self._scratch: dict[Plan, int] = {}
 
     def scratch(self, plan: Plan) -> int:
         """Bytes of scratch that `plan` needs."""
         return scratch_bytes(plan, self._scratch)
+
+    @contextmanager
+    def tiles(self, b: Builder, wanted: bool) -> Iterator[None]:
+        """Sets the shapes of tile registers for what is emitted inside, where that is `wanted`."""
+        if wanted:
+            self._set_tiles(b)
+        yield
+        if wanted:
+            release(b)
+
+    def _set_tiles(self, b: Builder) -> None:
+        self.outliner.support(b, f"{CONFIGURE}_{b.machine.dtype}", configure)
 
     def root(self, b: Builder, plan: Plan, env: Env) -> None:
         """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
@@ -80,7 +95,9 @@ class Walk:
             contents = env.constants.get(OPERANDS[plan.operand], "")
             env = env.with_operand(plan.operand, self.aheads.panels(b, plan, source, contents))
             plan = plan.body
-        if isinstance(plan, Parallel) or self.outliner.is_shared(plan):
+        # What takes memory on the stack must not stand in a loop of the user's.
+        on_stack = isinstance(plan, Leaf) and plan.kernel in AMX_KERNELS
+        if isinstance(plan, Parallel) or on_stack or self.outliner.is_shared(plan):
             self.emit(b, plan, env)
         else:
             self.body(b, plan, env)
@@ -107,9 +124,13 @@ class Walk:
             emit_registers(b, plan, env.operands, env.first, env.looped, env.finish, env.ask)
         elif isinstance(plan, Leftover):
             emit_spec(b, plan, env.operands, env.first, env.constants, env.finish)
+            if self.on_tiles:
+                # What it becomes may set shapes of tiles of its own, and let go of them.
+                self._set_tiles(b)
         else:
             assert isinstance(plan, Leaf), "panels are packed ahead at the top only"
-            MEMORY_KERNELS[plan.kernel](b, plan.sizes, env.operands, env.first, env.finish)
+            emit = (MEMORY_KERNELS | AMX_KERNELS)[plan.kernel]
+            emit(b, plan.sizes, env.operands, env.first, env.finish)
 
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))

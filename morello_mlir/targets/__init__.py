@@ -10,7 +10,22 @@ from ..errors import InputError
 from . import calibration
 from .avx2 import AVX2
 from .avx512 import AVX512
-from .base import COST_UNITS, CROWDED, INFINITE, LINE, MAX_COST, PAGE, Cache, Costs, LineCost, Target, ceil_div, fixed
+from .base import (
+    COST_UNITS,
+    CROWDED,
+    INFINITE,
+    LINE,
+    MAX_COST,
+    PAGE,
+    Cache,
+    Costs,
+    LineCost,
+    Target,
+    Tiles,
+    ceil_div,
+    fixed,
+    linux_flag,
+)
 from .cpus import CPUS, Cpu
 from .host import CacheSize, Host, this_host
 from .threads import available_cores, thread_count
@@ -71,7 +86,9 @@ def widest(host: Host) -> Target:
 def missing_features(target: Target, host: Host | None = None) -> list[str]:
     """Instruction sets that `target` needs and `host` (None: this machine) lacks; empty where it does not say."""
     flags = (host or this_host()).flags
-    return [f for f in (f.lstrip("+") for f in target.features) if flags and f not in flags]
+    # A CPU by name has the kernels of that CPU; other targets those of the host.
+    needed = (*target.features, *(target.narrow.features if target.cpu else ()))
+    return [f for f in map(linux_flag, needed) if flags and f not in flags]
 
 
 def host_runs(target: Target) -> bool:
@@ -97,8 +114,7 @@ def code_for(name: str | Target) -> tuple[str, str]:
     target = get_target(name)
     if target.cpu:
         return target.cpu, ""
-    more = [f for pairs in target.narrow.pairs.values() for f in pairs.features]
-    return ("", "") if host_runs(target) else ("x86-64", ",".join((*target.features, *more)))
+    return ("", "") if host_runs(target) else ("x86-64", ",".join((*target.features, *target.narrow.features)))
 
 
 def get_target(name: str | Target = "host") -> Target:
@@ -179,6 +195,7 @@ __all__ = [
     "Cpu",
     "LineCost",
     "Target",
+    "Tiles",
     "available_cores",
     "ceil_div",
     "code_for",

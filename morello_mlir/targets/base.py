@@ -138,13 +138,32 @@ class Pairs:
     features: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """A kernel on tile registers (AMX): each holds 16 rows of 64 bytes. Costs are in cycles.
+
+    row: a multiplication of two tiles, for each row of the first. load: a tile from L1. line: the least time between
+    two lines that arrive from L2. sums: a tile of sums from memory and back. block: to fill and drain the pipeline for
+    tiles of sums. shapes: to set shapes of tiles for fewer rows, and those of whole tiles again. features: what the CPU
+    must have, as LLVM spells it.
+    """
+
+    row: float
+    load: float
+    line: float
+    sums: float
+    block: float
+    shapes: float
+    features: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Narrow:
     """What contractions of narrow element types cost beside those of one type, in cycles, and their own kernels.
 
     vector: to widen a vector as it is loaded. scalar: to widen an element that is broadcast. integer: a multiply-add of
     i32 vectors, in floating-point ones. round: to narrow a vector of the output. group: share by which bringing
-    neighbours together makes packing dearer. pairs: kernels by name.
+    neighbours together makes packing dearer. pairs, tiles: kernels by name.
     """
 
     vector: float = 1.0
@@ -153,17 +172,35 @@ class Narrow:
     round: float = 3.0
     group: float = 0.3
     pairs: Mapping[str, Pairs] = field(default_factory=dict)
+    tiles: Mapping[str, Tiles] = field(default_factory=dict)
+
+    @property
+    def features(self) -> list[str]:
+        """What all of the kernels need of the CPU, as LLVM spells it."""
+        each = [*(p.features for p in self.pairs.values()), *(t.features for t in self.tiles.values())]
+        return list(dict.fromkeys(f for features in each for f in features))
 
     def on(self, flags: Collection[str]) -> Narrow:
         """Without the kernels that a CPU with `flags` (as Linux spells them) lacks the instructions for."""
-        kept = {n: p for n, p in self.pairs.items() if all(_linux(f) in flags for f in p.features)}
-        return replace(self, pairs=kept)
+        pairs = {n: p for n, p in self.pairs.items() if all(linux_flag(f) in flags for f in p.features)}
+        tiles = {n: t for n, t in self.tiles.items() if all(linux_flag(f) in flags for f in t.features)}
+        return replace(self, pairs=pairs, tiles=tiles)
 
 
-def _linux(feature: str) -> str:
+_LINUX = {
+    "avx512vnni": "avx512_vnni",
+    "avx512bf16": "avx512_bf16",
+    "avxvnni": "avx_vnni",
+    "amx-tile": "amx_tile",
+    "amx-bf16": "amx_bf16",
+    "amx-int8": "amx_int8",
+}
+
+
+def linux_flag(feature: str) -> str:
     """A CPU feature of LLVM's as Linux spells it."""
     name = feature.lstrip("+")
-    return {"avx512vnni": "avx512_vnni", "avx512bf16": "avx512_bf16", "avxvnni": "avx_vnni"}.get(name, name)
+    return _LINUX.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -274,5 +311,6 @@ class Target:
     def narrow_fingerprint(self) -> str:
         """Changes with everything that only answers for narrow element types depend on: part of their table keys."""
         n = self.narrow
-        parts = (n.vector, n.scalar, n.integer, n.round, n.group, sorted(n.pairs.items()), self.accumulators)
+        own = (sorted(n.tiles.items()),) if n.tiles else ()
+        parts = (n.vector, n.scalar, n.integer, n.round, n.group, sorted(n.pairs.items()), self.accumulators, *own)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

@@ -30,6 +30,7 @@ class Cpu:
 
 _VNNI = ("avx512_vnni",)
 _BF16 = ("avx512_vnni", "avx512_bf16")
+_AMX = (*_BF16, "amx_tile", "amx_bf16", "amx_int8")
 
 CPUS = {
     "haswell": Cpu("avx2", 32, 256, 16),
@@ -51,7 +52,7 @@ CPUS = {
     "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20, flags=_VNNI),
     "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20, fma_per_cycle=1.0, flags=_VNNI),
     "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
-    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
-    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
-    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_BF16),
+    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
+    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
+    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -47,8 +48,31 @@ class Host:
 
 @lru_cache(maxsize=1)
 def this_host() -> Host:
-    """The host, asked once."""
-    return read_host(CPUINFO, CACHES)
+    """The host, asked once; its flags are those that this process may use."""
+    host = read_host(CPUINFO, CACHES)
+    if TILES not in host.flags or tiles_permitted():
+        return host
+    return replace(host, flags=frozenset(f for f in host.flags if not f.startswith("amx")))
+
+
+#: The CPU feature that the system has to permit.
+TILES = "amx_tile"
+#: Linux's numbers for x86-64: the call `arch_prctl`, its request for an extended state, and the state of the tiles.
+_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
+
+
+@lru_cache(maxsize=1)
+def tiles_permitted() -> bool:
+    """Whether this process may use tile registers (AMX): asks Linux, which has to make room for them wherever it saves
+    registers. The answer holds for all threads and for forked children."""
+    if platform.machine() != "x86_64" or platform.system() != "Linux":
+        return False
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return False
+    call.restype = ctypes.c_long
+    return bool(call(*(ctypes.c_long(n) for n in (_ARCH_PRCTL, _REQUEST, _TILE_DATA))) == 0)
 
 
 def read_host(cpuinfo: Path, caches: Path) -> Host:

@@ -159,7 +159,8 @@ def _with_caches(flags: str, l1: int, l2: int, identity: tuple[str, str, str, st
 
 
 def test_host_is_the_named_target_where_its_caches_are_alike() -> None:
-    assert uncalibrated(_with_caches(AVX512_FLAGS + " avx512_vnni avx512_bf16", 48, 2048)) is TARGETS["avx512"]
+    narrow = " avx512_vnni avx512_bf16 amx_tile amx_bf16 amx_int8"
+    assert uncalibrated(_with_caches(AVX512_FLAGS + narrow, 48, 2048)) is TARGETS["avx512"]
     without = uncalibrated(_with_caches(AVX512_FLAGS, 48, 2048))
     assert without.fingerprint == TARGETS["avx512"].fingerprint
     assert set(without.narrow.pairs) == {"maddwd"}

@@ -3,12 +3,14 @@
 // RUN: morello-opt %s --morello-apply=target=sapphirerapids | FileCheck %s
 
 // CHECK-LABEL: func.func @quads
-// Four rows of rhs are brought together, 16 bytes of each at a time; the last group has two.
+// Four rows of rhs are brought together: widened, moved up and put together; the last group has two.
 // CHECK:         scf.for
 // CHECK-COUNT-4:   vector.load {{.*}} vector<16xi8>
-// CHECK:           vector.shuffle %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23]
-// CHECK-COUNT-4:   vector.store {{.*}} vector<16xi8>
-// CHECK:         vector.shuffle %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23]
+// CHECK-COUNT-3:   arith.shli {{.*}} : vector<16xi32>
+// CHECK:           vector.bitcast {{.*}} : vector<16xi32> to vector<64xi8>
+// CHECK:           vector.store {{.*}} vector<64xi8>
+// CHECK:         arith.shli {{.*}} : vector<16xi32>
+// CHECK-NOT:     arith.shli
 // CHECK:         call @[[KERNEL:morello_dpbusd_[a-z0-9_]*]]
 
 // CHECK:       func.func private @[[KERNEL]](
