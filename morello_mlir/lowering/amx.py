@@ -334,7 +334,7 @@ class _Emission:
             sums = [self._of_copy(row, r, j, rows)[0] for j in columns]
             at = b.add(row, r)
             here = [*operands[:OUT], *(o.tile(b, 1, at, 1) for o in operands[OUT:])]
-            finish.tile(b, here, Bundle(1, block.across, self._width(columns[-1]), sums))
+            finish.tile(b, here, Bundle(1, block.across, self._width(columns[-1]), sums), None)
 
     def _width(self, j: int) -> int:
         """Columns of tile column `j`."""
