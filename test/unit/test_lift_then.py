@@ -360,3 +360,40 @@ def test_convolution_with_batch_norm_and_residual(layout: str) -> None:
         return out if first else out.transpose(0, 2, 3, 1)
 
     check(p, h, want, '"y = max(add(add(mul(x0, x1), x2), x3), 0.0:f32)"')
+
+
+def test_a_schedule_by_hand() -> None:
+    """It is that of the contraction; what is done to the sums has no step."""
+    p = Program(((12, 64), "f32"), ((64, 16), "f32"), ((16,), "f32"))
+    x, w, bias = p.arguments
+    h = p.matmul(x, w, p.zeros((12, 16)))
+    p.lines[-1] = p.lines[-1].replace("linalg.matmul", 'linalg.matmul {morello.schedule = "split k by 16:\\n    ?"}')
+    p.lines[-1] = p.lines[-1].replace('"split', '"to_accum\\nsplit')
+    h = p.each((12, 16), "f32", [(h, "d0, d1"), (bias, "d1")], BIAS)
+    text = p.text(h)
+    compiled = morello_mlir.compile(text, memo="off", threads=1)
+    assert compiled.specs[0]["schedule"].startswith("to_accum\nsplit k by 16:")
+    arrays = p.inputs()
+    np.testing.assert_allclose(compiled.f(*arrays), arrays[0] @ arrays[1] + arrays[2], rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_in_the_way_ends_the_chain() -> None:
+    """A sum along rows, and what depends on it, follow as they are."""
+    p = Program(((6, 8), "f32"), ((8, 10), "f32"), ((10,), "f32"))
+    x, w, bias = p.arguments
+    h = p.matmul(x, w, p.zeros((6, 10)))
+    h = p.each((6, 10), "f32", [(h, "d0, d1"), (bias, "d1")], BIAS)
+    zeros = p.zeros((6,))
+    text = (
+        f"linalg.reduce {{ arith.addf }} ins({h[0]} : {tensor((6, 10))}) outs({zeros[0]} : {tensor((6,))}) "
+        "dimensions = [1]"
+    )
+    total = p.value((6,), "f32", text)
+    h = p.each((6, 10), "f32", [(h, "d0, d1"), (total, "d0")], "%y = arith.divf %x0, %x1 : f32")
+    text = p.text(h)
+    (spec,) = specs(text)
+    assert 'then "y = add(x0, x1)"' in spec
+    arrays = p.inputs()
+    sums = arrays[0] @ arrays[1] + arrays[2]
+    (got,) = results(text, arrays)
+    np.testing.assert_allclose(got, sums / sums.sum(1, keepdims=True), rtol=1e-3, atol=1e-3)

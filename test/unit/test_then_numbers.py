@@ -177,6 +177,8 @@ CASES = [
     Case((2, 5, 7, 12), "i32", WRAPPING),
     Case((1, 1, 1, 1), "f32", RELU),
     Case((1, 13, 9, 29), "f32", LONG),
+    Case((1, 18, 33, 21), "u8,i8,i8", REQUANTISE, threads=2),
+    Case((3, 10, 9, 40), "f32", RESIDUAL, threads=4),
 ]
 
 
