@@ -18,15 +18,16 @@ from .plan import PassPlan, RowsPlan, innermost
 from .spec import NestSpec
 from .touch import Key, Layout, key_of_operand
 
-#: How many values are alive beside accumulators, for each that an iteration computes side by side.
-LIVE = 1.5
+#: Ops of more instructions than this have constants of their own, and how many of these are in registers.
+LONG, CONSTANTS = 4, 7
 #: Instructions of a turn of a loop beside its work.
 TURN = 3
 
 
 @dataclass(slots=True)
 class Work:
-    """What a sweep of one group does: cycles of units, counts of instructions, iterations, registers too few."""
+    """What a sweep of one group does: cycles of units, counts of instructions, iterations; the vectors that are held
+    all the way (accumulators, values of rows, constants), and how many of one value are computed side by side."""
 
     arithmetic: float = 0.0
     instructions: float = 0.0
@@ -34,7 +35,8 @@ class Work:
     stores: float = 0.0
     turns: float = 0.0
     chain: float = 0.0
-    spilled: float = 0.0
+    held: float = 0.0
+    beside: float = 1.0
     extra: float = 0.0
 
     def __add__(self, other: Work) -> Work:
@@ -46,7 +48,8 @@ class Work:
             self.stores + other.stores,
             max(self.turns, other.turns),
             max(self.chain, other.chain),
-            self.spilled + other.spilled,
+            self.held + other.held,
+            max(self.beside, other.beside),
             self.extra + other.extra,
         )
 
@@ -123,7 +126,8 @@ class RowsModel:
         """Cycles of a sweep of one group."""
         s = self.s
         busy = max(w.arithmetic, w.loads * s.loads, w.stores * s.stores, (w.instructions + TURN * w.turns) / s.issue)
-        return max(busy, w.chain) + w.turns * s.loop + w.spilled * s.spill + w.extra
+        spilled = max(0.0, w.held + s.live * w.beside - self.target.registers)
+        return max(busy, w.chain) + w.turns * (s.loop + spilled * s.spill) + w.extra
 
     def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
         """Of pass `p` for one group of `shape` (steps along every dim)."""
@@ -145,7 +149,7 @@ class RowsModel:
         side = {d: min(p.unroll(d), units[d]) for d in spec.scan_dims}
         turns = math.prod(-(-units[d] // side[d]) for d in spec.scan_dims)
         w = Work(turns=turns if spec.scan_dims else 0)
-        beside = 1.0
+        long: set[str] = set()
         for v in p.compute:
             n = self.instances(v, units, side)
             value = spec.body.values[v]
@@ -154,7 +158,9 @@ class RowsModel:
             cycles = self.op(v)
             w.arithmetic += n * cycles
             w.instructions += n * cycles / s.arithmetic
-            beside = max(beside, n / max(1, turns))
+            w.beside = max(w.beside, n / max(1, turns))
+            if s.counts.get(value.op, 1) > LONG:
+                long.add(value.op)
         for v in p.loads:
             n = self.instances(v, units, side)
             self._access(w, v, n, layout, s.gather)
@@ -166,13 +172,12 @@ class RowsModel:
             self._scattered(w, stride, self.instances(st.value, units, side), layout)
         full = math.prod(units[d] for d in range(len(units)))
         w.arithmetic += corrected * full * s.arithmetic
-        accumulators = sum(self._accumulators(r, units, side) for r in p.reductions)
+        w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + len(long) * CONSTANTS
+        w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
         if p.reductions:
             w.chain = turns * s.latency
         if p.maximum is not None:
             self._online(w, p, units, side, turns, layout)
-        need = accumulators + LIVE * beside + 2
-        w.spilled = turns * max(0.0, need - self.target.registers)
         return w
 
     def units(self, layout: Layout, shape: Sequence[int]) -> list[int]:
@@ -333,10 +338,11 @@ class _Tour:
     def cycles(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
         """Of all groups' lines of `key`: what a line costs that this group has not touched, and one that it has."""
         if key in self.touched:
-            return self.lines(key) * self.layout.groups * again.at(self.level(self.touched[key], j))
+            lines = self.lines(key) * self.layout.groups
+            return lines * again.at(self.level(self.touched[key], j)) + self.layout.crowd(operand)
         if operand < 0:
             return self.lines(key) * self.layout.groups * again.at(self.layout.level(self.layout.footprint))
-        return self.layout.first(operand, new)
+        return self.layout.first(operand, new) + self.layout.crowd(operand)
 
 
 def own_cost(spec: NestSpec, node: Node, target: Target) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from ..targets import LINE, Target
+from ..targets import LINE, PAGE, Target
 from ..targets.streams import PerLine
 from .ops import element_bytes
 from .spec import NestSpec
@@ -162,6 +162,20 @@ class Layout:
                 if turns * lines[i] > lines[i + 1] and self.level(self._footprints[i]) != "L1":
                     return False
         return True
+
+    def crowd(self, k: int) -> float:
+        """What lines of operand `k` cost that lie in the same sets of the nearest cache: rows of a group that are whole
+        pages apart."""
+        if k < 0:
+            return 0.0
+        o = self.spec.operands[k]
+        rows = 1
+        for d in self.spec.parallel_dims:
+            apart = o.strides[d] * element_bytes(o.dtype)
+            if d != self.vector and apart and apart % PAGE == 0:
+                rows *= self.group[d]
+        lines = self._lines[key_of_operand(self.spec, k)][0] * self.groups
+        return lines * self.target.streams.crowd if rows > 1 else 0.0
 
     def jumps(self, k: int) -> float:
         """What lines cost that lie apart: the next one is not foreseen."""

@@ -56,17 +56,22 @@ class PerLine:
 
 @dataclass(frozen=True)
 class Streams:
-    """Coefficients of the cost of nests (docs/nests.md).
+    """Coefficients of the cost of nests (docs/nests.md), cycles unless said otherwise.
 
-    read: of a line last touched at a level. allocate: a store to a line that was not read before; touched: to one that
-    was; past: a store past the caches, by where the line is. overlap: of compute and memory, the share of the smaller
-    that the larger does not hide. arithmetic, loads, stores: cycles per vector instruction. issue: instructions that
-    start per cycle. op: cycles per vector of ops that have units of their own, f32 (f64 take `double` times as long).
-    latency: of an addition; online: of a step of a running maximum with its sums. loop: of an iteration. sweep: of
-    setting out on one and leaving it. lanes: of combining the lanes of a reduction. step: of a value computed once per
-    row. far_op: the same for those with units of their own. gather, scatter: of an element. spill: of a register too
-    many, per iteration. run: lines that lie apart are not foreseen: what each run of neighbours costs, by level. block:
-    of a block of an online pass, beside a sweep. ramp: of pipelined passes at the ends of a loop, per group under way.
+    Per line, by level: read: of a line last touched there; allocate: a store to a line that was not read before;
+    touched: to one that was; past: a store past the caches, by where the line is; run: lines that lie apart are not
+    foreseen, so this is what each run of neighbours costs. crowd: a line of rows side by side that are pages apart.
+    overlap: of compute and memory, the share of the smaller that the larger does not hide.
+
+    Per vector: arithmetic, loads, stores: an instruction; op: ops that have units of their own, of f32 (f64 takes
+    `double` times as long); counts: instructions of the others. issue: instructions that start per cycle.
+
+    Per iteration: loop; spill: for each register too many (live: registers for each vector that is computed beside
+    others); latency: of an addition to an accumulator; online: of a running maximum with its sums.
+
+    Per group of rows: sweep: setting out on one and leaving it; ramp: pipelined passes at the ends of a loop, for each
+    group under way; lanes: combining those of a reduction; step: a value computed once per row; far_op: one of an op
+    that takes long; block: of an online pass, beside a sweep. Per element: gather, scatter.
     """
 
     read: PerLine
@@ -75,6 +80,7 @@ class Streams:
     past: PerLine
     run: PerLine
     op: Mapping[str, float]
+    crowd: float = 0.0
     overlap: float = 0.37
     arithmetic: float = 0.5
     loads: float = 0.5
@@ -91,6 +97,7 @@ class Streams:
     gather: float = 1.0
     scatter: float = 1.5
     spill: float = 1.0
+    live: float = 1.5
     block: float = 30.0
     ramp: float = 20.0
     counts: Mapping[str, float] = field(default_factory=lambda: OP_COUNTS)
