@@ -18,6 +18,7 @@ FAMILIES = {
     "contractions": "f32 and f64 contractions beside numpy's BLAS",
     "dtypes": "bf16 and bytes: operations a second beside f32, and bytes beside reading memory",
     "model": "the cost model: rank correlation and regret over random schedules",
+    "streaming": "softmax, layer normalisation, reductions and elementwise chains beside every installed library",
     "compile_time": "what a user waits for: import, cold search, compilation",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",
 }

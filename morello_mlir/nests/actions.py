@@ -8,15 +8,11 @@ from dataclasses import replace
 from ..errors import ScheduleError
 from ..search.nest_steps import Partial, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children
-from ..targets import LINE, Target
+from ..targets import Target
 from .plan import dim_of, rows_plan, value_of
 from .rewrite import Child, Rewritten, partial, reciprocal_body, same, staged, tiled
 from .spec import NestSpec
-
-
-def levels(target: Target) -> tuple[tuple[str, int], ...]:
-    """The caches, innermost first, and how many bytes of a footprint they hold."""
-    return ("L1", target.l1.lines * LINE * 7 // 8), ("L2", target.l2.lines * LINE)
+from .touch import levels
 
 
 def goal(spec: NestSpec, target: Target) -> NestSpec:

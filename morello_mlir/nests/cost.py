@@ -317,9 +317,9 @@ class _Tour:
         size = element_bytes(self.plan.spec.body.values[key[1]].dtype)
         return max(1.0, self.plan.scratch_elements * size / LINE)
 
-    def level(self, since: int, j: int) -> str:
-        """Where pass `j` finds what pass `since` of the same group touched."""
-        return self.layout.level(sum(self.sizes[t % self.per] for t in range(since, j)))
+    def since(self, first: int, j: int) -> float:
+        """Bytes that pass by before pass `j` finds what pass `first` of the same group touched."""
+        return sum(self.sizes[t % self.per] for t in range(first, j))
 
     def visit(self, j: int, p: PassPlan) -> float:
         total = 0.0
@@ -339,9 +339,10 @@ class _Tour:
         """Of all groups' lines of `key`: what a line costs that this group has not touched, and one that it has."""
         if key in self.touched:
             lines = self.lines(key) * self.layout.groups
-            return lines * again.at(self.level(self.touched[key], j)) + self.layout.crowd(operand)
+            passed = self.since(self.touched[key], j)
+            return lines * self.layout.again(again, passed) + self.layout.crowd(operand)
         if operand < 0:
-            return self.lines(key) * self.layout.groups * again.at(self.layout.level(self.layout.footprint))
+            return self.lines(key) * self.layout.groups * self.layout.again(again, self.layout.footprint)
         return self.layout.first(operand, new) + self.layout.crowd(operand)
 
 

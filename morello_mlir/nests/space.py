@@ -208,7 +208,6 @@ class Structures:
         for chosen in _subsets([names[v] for v in candidates], FREE_STORES):
             if not chosen:
                 continue
-            yield tuple((v, SCRATCH) for v in chosen)
             rooms, pairs = list(free), []
             for v in chosen:
                 room = next((r for r in rooms if self._fits(v, r)), None)
@@ -217,6 +216,7 @@ class Structures:
                 pairs.append((v, room or SCRATCH))
             if any(place != SCRATCH for _, place in pairs):
                 yield tuple(pairs)
+            yield tuple((v, SCRATCH) for v in chosen)
 
     def _fits(self, name: str, room: str) -> bool:
         """Whether the output `room` can hold value `name`, as far as types and strides go."""

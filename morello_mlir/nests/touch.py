@@ -22,6 +22,13 @@ from .spec import NestSpec
 Key = tuple[str, int]
 
 
+def levels(target: Target) -> tuple[tuple[str, int], ...]:
+    """The caches, innermost first, and how many bytes of a footprint they hold: more than contractions plan with, which
+    must be sure of it."""
+    l1, l2 = target.l1.lines * LINE * 7 // 8, target.l2.lines * LINE * 8 // 5
+    return ("L1", l1), ("L2", l2)
+
+
 def key_of_operand(spec: NestSpec, k: int) -> Key:
     """k: the number of the operand, inputs first."""
     first = len(spec.inputs)
@@ -62,12 +69,20 @@ class Layout:
 
     def level(self, nbytes: float) -> str:
         """Where what `nbytes` have passed over is found again."""
-        t = self.target
-        if nbytes <= t.l1.lines * LINE * 7 // 8:
-            return "L1"
-        if nbytes <= t.l2.lines * LINE:
-            return "L2"
-        return "L3" if nbytes <= t.l3_bytes else "DRAM"
+        for memory, held in levels(self.target):
+            if nbytes <= held:
+                return memory
+        return "L3" if nbytes <= self.target.l3_bytes else "DRAM"
+
+    def again(self, table: PerLine, nbytes: float) -> float:
+        """Cycles of a line that is met again after `nbytes`. A cache does not lose all at once what is too large for
+        it: what L2 is planned with stays, and nothing of twice as much."""
+        planned = self.target.l2.lines * LINE
+        level = self.level(nbytes)
+        if level == "L1" or not planned < nbytes < 2 * planned:
+            return table.at(level)
+        lost = nbytes / planned - 1
+        return lost * table.at("L3") + (1 - lost) * table.at("L2")
 
     @cached_property
     def shapes(self) -> list[tuple[tuple[int, ...], int]]:
@@ -150,8 +165,8 @@ class Layout:
         for i in reversed(range(len(self._loops))):
             turns = self._loops[i][0]
             met = turns * lines[i] - lines[i + 1]
-            level = "L1" if self.near else self.level(self._footprints[i])
-            again += outer * max(0.0, met) * table.at(level)
+            each = table.at("L1") if self.near else self.again(table, self._footprints[i])
+            again += outer * max(0.0, met) * each
             outer *= turns
         return lines[-1] * table.at(self.cold(k)) + again + self.jumps(k)
 
