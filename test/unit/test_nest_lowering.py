@@ -202,6 +202,21 @@ def test_long_sums() -> None:
     np.testing.assert_allclose(got.reshape(-1), x.reshape(n, 8).sum(axis=0, dtype=np.float64), rtol=2e-6)
 
 
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_squares(target: str) -> None:
+    """Where another dim of the tile has the neighbours, squares are transposed."""
+    needs(target)
+    jobs = []
+    for dtype, op in (("f32", "neg"), ("bf16", "neg"), ("f64", "abs"), ("i8", "abs")):
+        for tile in (2, 4, 16):
+            text = f'Map([37, 70], ({dtype}, GL, [1, 37]), ({dtype}, GL, [70, 1]), "y = {op}(x0)", serial)'
+            jobs.append((NestSpec.parse(text), parse(f"rows vector d1 by 2 tile d0 by {tile}:\n    pass y")))
+    library = compiled(jobs, TARGETS[target])
+    for i, (spec, _) in enumerate(jobs):
+        inputs = inputs_of(spec, np.random.default_rng(i), special=True)
+        compare(spec, run(library, i, spec, inputs), inputs)
+
+
 def test_no_library_calls() -> None:
     """The loops of softmax call nothing."""
     text = llvm_of([(softmax(8, 2048), parse(SOFTMAX["one loop"].format(u=2)))], TARGETS["avx2"])
@@ -402,7 +417,7 @@ def test_random_nests(target: str) -> None:
 
     # Several nests a module: compiling costs more by the module than by the nest.
     @settings(
-        max_examples=3,
+        max_examples=2,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.reuse, Phase.generate),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ...lowering.builder import Builder, Carried, Index
+from ...lowering.machine import Machine
 from ..ops import element_bytes
 
 #: Bytes of buffers on the stack; what is more comes from the heap.
@@ -15,8 +16,8 @@ STACK = 1 << 14
 class NestBuilder(Builder):
     """A builder whose loops carry values of several types, and which has buffers for the time of its function."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, machine: Machine | None = None) -> None:
+        super().__init__(machine)
         self._before: list[str] = []
         self._after: list[str] = []
         self._on_stack = 0

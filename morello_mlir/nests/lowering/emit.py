@@ -64,7 +64,7 @@ class Functions:
         if name in self._existing:
             self.texts[name] = f"func.func private @{name}({', '.join(types)})"
             return function
-        b = NestBuilder()
+        b = NestBuilder(self.machine)
         places = []
         for i, o in enumerate(spec.operands):
             places.append(Place(b.line_of(f"%base{i}", o.dtype), o.dtype, o.strides, f"%offset{i}"))

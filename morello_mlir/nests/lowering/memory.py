@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 
 from ...lowering.builder import Builder, Index
 from ...lowering.machine import Machine
+from ...lowering.transpose import transposed
 from ..ops import element_bytes
 from .values import Values
 from .vectors import Bundle
+
+#: Squares of elements, of at least that many rows, are transposed in registers instead of read one by one.
+SQUARE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,50 @@ class Memory:
     def read(self, place: Place, tile: Tile, shape: Sequence[int]) -> Bundle:
         """The values of a place in the tile, as they are held."""
         start = self._start(place, tile)
+        across = self._across(place, tile, shape)
+        if across is not None:
+            return self._transposed(place, start, shape, *across)
         return tuple(self._read_at(place, tile, start, self._offset(place, cell)) for cell in cells(shape))
+
+    def _across(self, place: Place, tile: Tile, shape: Sequence[int]) -> tuple[int, int] | None:
+        """(dim, width): another dim than that of the vectors, along which so many neighbours in the tile are neighbours
+        in memory; None where there is none, or the vectors' dim is such a one."""
+        if place.strides[self.vector] < 2 or tile.live is not None or place.dtype == "i1":
+            return None
+        for d, count in enumerate(shape):
+            width = min(count & -count, self.lanes)
+            if place.strides[d] == 1 and d != self.vector and width >= SQUARE:
+                return d, width
+        return None
+
+    def _transposed(self, place: Place, start: Index, shape: Sequence[int], dim: int, width: int) -> Bundle:
+        """As `read`: rows of `width` elements along `dim`, transposed in registers."""
+        out: dict[tuple[int, ...], str] = {}
+        stride, small = place.strides[self.vector], f"vector<{width}x{place.dtype}>"
+        for cell in cells(shape):
+            if cell[dim] % width:
+                continue
+            first = self.b.add(start, self._offset(place, cell))
+            squares = []
+            for lane in range(0, self.lanes, width):
+                places = [self.b.index(self.b.add(first, (lane + r) * stride)) for r in range(width)]
+                rows = [self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {small}") for i in places]
+                squares.append(transposed(self.b, rows, width, place.dtype))
+            for j in range(width):
+                own = (*cell[:dim], cell[dim] + j, *cell[dim + 1 :])
+                out[own] = self._joined([s[j] for s in squares], width, place.dtype)
+        return self.values.loaded(tuple(out[cell] for cell in cells(shape)), place.dtype)
+
+    def _joined(self, parts: list[str], width: int, dtype: str) -> str:
+        """Vectors of `width` elements one after the other, as one."""
+        while len(parts) > 1:
+            picks, t = ", ".join(map(str, range(2 * width))), f"vector<{width}x{dtype}>"
+            parts = [
+                self.b.value(f"vector.shuffle {x}, {y} [{picks}] : {t}, {t}")
+                for x, y in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            width *= 2
+        return parts[0]
 
     def _read_at(self, place: Place, tile: Tile, start: Index, more: int) -> str:
         """One vector. Neighbours in a tile may want the same: it is read once."""
