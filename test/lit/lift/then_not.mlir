@@ -1,4 +1,4 @@
-// RUN: morello-opt %s --morello-lift --split-input-file | FileCheck %s
+// RUN: morello-opt %s --morello-lift=nests=false --split-input-file | FileCheck %s
 
 // What follows a contraction and is no part of its Spec.
 
