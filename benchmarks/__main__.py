@@ -20,6 +20,7 @@ FAMILIES = {
     "model": "the cost model: rank correlation and regret over random schedules",
     "streaming": "softmax, layer normalisation, reductions and elementwise chains beside every installed library",
     "compile_time": "what a user waits for: import, cold search, compilation",
+    "models": "whole networks beside torch and torch.compile; needs torch",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",
 }
 #: Has options of its own: `python -m benchmarks peers --help`.
@@ -35,7 +36,7 @@ def main() -> None:
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
-    parser.add_argument("--threads", type=int, default=1, help="of contractions (default: 1)")
+    parser.add_argument("--threads", type=int, help="of contractions (default: 1) and models (default: 1, then 2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
@@ -47,7 +48,8 @@ def main() -> None:
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
     for family in options.families or FAMILIES:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
-        more = {"threads": options.threads} if family == "contractions" else {}
+        defaults = {"contractions": 1, "models": 0}
+        more = {"threads": options.threads or defaults[family]} if family in defaults else {}
         report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -70,6 +70,7 @@ class CompiledTorchModule:
         self._unflatten = _pytree.tree_unflatten
         flat, self._in_spec = self._flatten((args, kwargs))
         self._shapes = shapes_of(flat, set())
+        args, kwargs = _pytree.tree_map(_example, (args, kwargs))
         graph, parameters = _whole_graph(module, args, kwargs, freeze)
         self._parameters = parameters
         self._call = _compiled(graph, options)

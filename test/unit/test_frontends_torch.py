@@ -130,6 +130,12 @@ def test_attention_with_a_row_that_is_masked_out():
     close_to_torch(Attention(), *(torch.randn(1, 2, 7, 8) for _ in range(3)), mask)
 
 
+def test_inference_tensors():
+    with torch.inference_mode():
+        x = torch.randn(3, 4)
+    close_to_torch(nn.Linear(4, 2), x)
+
+
 def test_structures_go_in_and_come_out():
     def function(pair, *, scale):
         a, b = pair
