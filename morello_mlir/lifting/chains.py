@@ -240,9 +240,13 @@ class Chains:
 
 def erase_unused(module: Any, before: set[str]) -> None:
     """Erases the private functions of `before` that nothing calls any more."""
-    used = {ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in nested_ops(module) if op.name == "func.call"}
+    key = {"func.call": "callee", "func.constant": "value"}
+    used = {ir.FlatSymbolRefAttr(op.attributes[key[op.name]]).value for op in nested_ops(module) if op.name in key}
     for op in [o.operation for o in module.regions[0].blocks[0].operations]:
-        name = ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else ""
+        # Globals are read, not called.
+        if op.name != "func.func":
+            continue
+        name = ir.StringAttr(op.attributes["sym_name"]).value
         if name in before and name not in used:
             op.erase()
 
