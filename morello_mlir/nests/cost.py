@@ -80,11 +80,14 @@ class RowsModel:
         total = self.around(plan, layout)
         for sweep in plan.sweeps:
             passes = [plan.passes[j] for j, _ in sweep]
-            total += self.combined(self.compute(passes, layout, plan), sum(memory[j] for j, _ in sweep))
+            total += self.combined(passes, self.compute(passes, layout, plan), sum(memory[j] for j, _ in sweep))
         return total
 
-    def combined(self, compute: float, memory: float) -> float:
-        return max(compute, memory) + self.s.overlap * min(compute, memory)
+    def combined(self, passes: Sequence[PassPlan], compute: float, memory: float) -> float:
+        """Cycles of one sweep. A pass in blocks waits for its lines while it looks for their maximum, not beside what
+        takes long."""
+        overlap = 1.0 if any(p.step.online for p in passes) else self.s.overlap
+        return max(compute, memory) + overlap * min(compute, memory)
 
     def compute(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
         """Cycles of the instructions of passes that are one sweep, over all groups."""

@@ -58,9 +58,10 @@ def _passes(spec: NestSpec, node: Rows, target: Target, met: int, whole: int, de
     memory = model.memory(plan, layout)
     shown: dict[int, tuple[str, str]] = {}
     for sweep in plan.sweeps:
-        busy = model.compute([plan.passes[j] for j, _ in sweep], layout, plan)
+        own = [plan.passes[j] for j, _ in sweep]
+        busy = model.compute(own, layout, plan)
         lines = sum(memory[j] for j, _ in sweep)
-        cycles = model.combined(busy, lines)
+        cycles = model.combined(own, busy, lines)
         beside = f"{busy:,.0f} cycles of instructions, {lines:,.0f} of lines"
         beside += "" if len(sweep) == 1 else " (with the others of its sweep)"
         shown[min(j for j, _ in sweep)] = f"{cycles * COST_UNITS * met / whole:.1%}" if whole else "", beside

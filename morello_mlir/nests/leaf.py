@@ -80,8 +80,9 @@ class LeafSearch:
             if any(unroll != held[0] for unroll in held):
                 return None
             # What is fastest is so whatever the lines take.
-            busy, unroll = self.unrolled([passes[j] for j, _ in sweep], layout, plan, held)
-            total += model.combined(busy, sum(memory[j] for j, _ in sweep))
+            own = [passes[j] for j, _ in sweep]
+            busy, unroll = self.unrolled(own, layout, plan, held)
+            total += model.combined(own, busy, sum(memory[j] for j, _ in sweep))
             for j, _ in sweep:
                 passes[j] = replace(passes[j], step=replace(passes[j].step, unroll=unroll))
         return total, replace(plan, passes=tuple(passes))

@@ -23,6 +23,8 @@ class OnlineSweep(Sweep):
         super().__init__(nest, [stage], unroll)
         assert stage.work.online is not None
         self.online = online = stage.work.online
+        #: Accumulators of the maximum within a block.
+        self.beside = next(several for _, at, _, several in self.reductions if at == online.maximum)
         # The maximum is one for all steps; without blocks, so are the sums, which every step corrects.
         self.reductions = [
             (s, at, r, 1 if at == online.maximum or not online.block else several)
@@ -64,7 +66,7 @@ class OnlineSweep(Sweep):
         with self.only(lambda r: r == online.maximum) as (at,):
             old = self.shift(state[at])
             self.writing = False
-            (out[at],) = maxima([state[at]])
+            out[at] = self.maximum(state[at], maxima)
             self.writing = True
             group.rows[online.maximum] = self.shift(out[at])
         if keep is not None:
@@ -75,6 +77,15 @@ class OnlineSweep(Sweep):
                 out[index] = one
         del group.rows[online.maximum]
         return out
+
+    def maximum(self, state: State, maxima: Callable[[list[State]], list[State]]) -> State:
+        """The maximum so far and that of a block, which has as many accumulators as the passes that are not online."""
+        ((stage, number, r, _),) = self.reductions
+        if not self.online.block or self.beside == 1 or len(state) > 1:
+            return maxima([state])[0]
+        self.reductions = [(stage, number, r, self.beside)]
+        (own,) = maxima(self.start())
+        return r.merge(self.nest.v, state, self.merged(r, self.beside, own))
 
     def remember(self, number: Index, top: Bundle) -> None:
         """Keeps the maximum of block `number`."""

@@ -320,13 +320,18 @@ class Sweep:
 
     def combined(self, r: Reduction, several: int, whole: State) -> State:
         """A settled state with one accumulator for each row and, along a scan dim, the same in all lanes."""
+        merged = self.merged(r, several, whole)
+        return r.across(self.nest.v, merged) if self.masks else merged
+
+    def merged(self, r: Reduction, several: int, whole: State) -> State:
+        """A settled state with one accumulator for each row."""
         v = self.nest.v
         rows = len(whole[0]) // several
         parts = [[tuple(x[i * several + k] for i in range(rows)) for x in whole] for k in range(several)]
         while len(parts) > 1:
             pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
             parts = [r.merge(v, *p) if len(p) == 2 else p[0] for p in pairs]
-        return r.across(v, parts[0]) if self.masks else parts[0]
+        return parts[0]
 
 
 def _with(bundle: Bundle, slots: Sequence[int], new: Bundle) -> Bundle:
