@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mlir import ir
-
 from morello_mlir import dialect
-from morello_mlir.lifting.chains import Chains, erase_unused
+from morello_mlir.lifting.chains import Chains
 
 from .base import Pass, remark
 
@@ -29,15 +27,9 @@ class MorelloChain(Pass):
 
     def run(self, op: Any) -> None:
         dialect.load(op.context)
-        module = op.operation
-        private = {
-            ir.StringAttr(each.operation.attributes["sym_name"]).value
-            for each in module.regions[0].blocks[0].operations
-            if "sym_visibility" in each.operation.attributes
-        }
-        chains = Chains(module)
+        chains = Chains(op.operation)
         # All are found before anything is rewritten: what overlaps what is known of the module as it was.
         for chain in list(chains.find()):
             remark(chain.members[-1].call, f"{len(chain.members)} goals make one: {chain.spec}")
             chains.build(chain)
-        erase_unused(module, private)
+        chains.erase_unused()

@@ -18,10 +18,18 @@ from morello_mlir.nests import NestSpec
 from morello_mlir.spec import Spec
 
 from .aliases import VIEWS, Aliases, nested_ops
+from .nests.emit import in_bytes
 
 #: Ops between the members of a chain that touch no memory.
 _HARMLESS = ("arith.", "memref.alloc", "memref.dealloc", "memref.get_global")
-_OPERANDS_OF_CASTS = ("memref.reinterpret_cast", "arith.constant", "arith.addi", "func.return")
+#: Ops beside the goal in a function around one.
+_PLUMBING = (
+    "memref.reinterpret_cast",
+    "builtin.unrealized_conversion_cast",
+    "arith.constant",
+    "arith.addi",
+    "func.return",
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Chains:
         }
         self._used: set[Any] = set()
         self._made: dict[Any, str] = {}
+        self._replaced: set[str] = set()
 
     # ------------------------------------------------------------ finding
 
@@ -92,7 +101,7 @@ class Chains:
         block = function.regions[0].blocks[0]
         goals = [o.operation for o in block.operations if is_spec(o.operation.name) or is_nest(o.operation.name)]
         rest = [o.operation for o in block.operations if o.operation not in goals]
-        if len(goals) != 1 or any(o.name not in _OPERANDS_OF_CASTS for o in rest) or "schedule" in goals[0].attributes:
+        if len(goals) != 1 or any(o.name not in _PLUMBING for o in rest) or "schedule" in goals[0].attributes:
             return []
         try:
             view = NestOp(goals[0]) if is_nest(goals[0].name) else SpecOp(goals[0])
@@ -217,9 +226,18 @@ class Chains:
         self._move_deallocs(chain)
         allocs = [_alloc(m.out.base) for m in chain.members[:-1]]
         for member in chain.members:
+            self._replaced.add(ir.FlatSymbolRefAttr(member.call.attributes["callee"]).value)
             member.call.erase()
         for alloc in dict.fromkeys(a for a in allocs if a is not None):
             _erase(alloc)
+
+    def erase_unused(self) -> None:
+        """Erases the functions around single goals that nothing calls any more."""
+        key = {"func.call": "callee", "func.constant": "value"}
+        ops = [op for op in nested_ops(self.module) if op.name in key]
+        used = {ir.FlatSymbolRefAttr(op.attributes[key[op.name]]).value for op in ops}
+        for name in sorted(self._replaced - used):
+            self._functions[name].erase()
 
     def _move_deallocs(self, chain: Chain) -> None:
         """What is freed between the members is still read by the last."""
@@ -238,19 +256,6 @@ class Chains:
         return name
 
 
-def erase_unused(module: Any, before: set[str]) -> None:
-    """Erases the private functions of `before` that nothing calls any more."""
-    key = {"func.call": "callee", "func.constant": "value"}
-    used = {ir.FlatSymbolRefAttr(op.attributes[key[op.name]]).value for op in nested_ops(module) if op.name in key}
-    for op in [o.operation for o in module.regions[0].blocks[0].operations]:
-        # Globals are read, not called.
-        if op.name != "func.func":
-            continue
-        name = ir.StringAttr(op.attributes["sym_name"]).value
-        if name in before and name not in used:
-            op.erase()
-
-
 class _Unknown(Exception):
     """An operand of a goal that is not a plain view of an argument."""
 
@@ -261,9 +266,12 @@ def _place(value: Any, call: Any) -> Place:
     if isinstance(owner, ir.Block) or owner.operation.name != "memref.reinterpret_cast":
         raise _Unknown
     cast = owner.operation
-    if not isinstance(cast.operands[0].owner, ir.Block):
+    source = cast.operands[0]
+    if not isinstance(source.owner, ir.Block) and source.owner.operation.name == "builtin.unrealized_conversion_cast":
+        source = source.owner.operation.operands[0]
+    if not isinstance(source.owner, ir.Block):
         raise _Unknown
-    base = call.operands[ir.BlockArgument(cast.operands[0]).arg_number]
+    base = call.operands[ir.BlockArgument(source).arg_number]
     if len(cast.operands) == 1:
         _, offset = value.type.get_strides_and_offset()
         return Place(base, None, offset)
@@ -359,12 +367,13 @@ def _function(name: str, chain: Chain, types: list[Any], shape: Any) -> None:
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
         given = iter(list(block.arguments)[len(types) :])
+        bases = [in_bytes(base) for base in list(block.arguments)[: len(types)]]
         views = []
         for base, shifted, start, sizes, strides in shape:
             offset = next(given) if shifted else None
             if offset is not None and start:
                 offset = arith.addi(offset, arith.constant(index, start))
-            views.append(_view(block.arguments[base], start if offset is None else offset, sizes, strides))
+            views.append(_view(bases[base], start if offset is None else offset, sizes, strides))
         build_chain_op(chain.spec, views)
         func.ReturnOp([])
 

@@ -78,7 +78,7 @@ def _build(
     with ir.InsertionPoint(block):
         rest = iter(list(block.arguments)[len(kinds) :])
         offsets = [next(rest) if s else None for s in shifted]
-        bases = [_in_bytes(base) for base in list(block.arguments)[: len(kinds)]]
+        bases = [in_bytes(base) for base in list(block.arguments)[: len(kinds)]]
         views = []
         for k, (source, start) in enumerate(zip(sources, starts, strict=True)):
             offset = offsets[source]
@@ -89,7 +89,7 @@ def _build(
         func.ReturnOp([])
 
 
-def _in_bytes(base: Any) -> Any:
+def in_bytes(base: Any) -> Any:
     """A memref of i1 as one of i8: that is how memory has it, once `morello-legalize-int-memory` has run."""
     if str(base.type.element_type) != "i1":
         return base

@@ -124,3 +124,34 @@ func.func @transposed(%a: memref<4x5xf32>, %b: memref<5x6xf32>, %c: memref<4x3xf
   memref.dealloc %t : memref<4x6xf32>
   return
 }
+
+// -----
+
+// A mask of i1 is read as bytes; symbols that are no functions stay.
+// CHECK: memref.global "private" constant @kept
+// CHECK-LABEL: func.func @masked
+// CHECK: call @morello_chain_0({{.*}}: (memref<f32>, memref<f32>, memref<i1>, memref<f32>, memref<f32>) -> ()
+// CHECK: func.func private @morello_chain_0
+// CHECK: builtin.unrealized_conversion_cast %{{.*}} : memref<i1> to memref<i8>
+// CHECK: t1 = Map([1, 4, 6], (i8, GL, [0, 6, 1]), (f32, GL, [0, 6, 1]), (f32, GL, [0, 6, 1])
+memref.global "private" constant @kept : memref<2xf32> = dense<1.0>
+#id2 = affine_map<(m, n) -> (m, n)>
+func.func @masked(%a: memref<4x5xf32>, %b: memref<5x6xf32>, %mask: memref<4x6xi1>, %c: memref<6x3xf32>, %o: memref<4x3xf32>) -> memref<2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<4x6xf32>
+  %u = memref.alloc() : memref<4x6xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<4x6xf32>)
+  linalg.matmul ins(%a, %b : memref<4x5xf32>, memref<5x6xf32>) outs(%t : memref<4x6xf32>)
+  linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+    ins(%mask, %t : memref<4x6xi1>, memref<4x6xf32>) outs(%u : memref<4x6xf32>) {
+  ^bb0(%p: i1, %x: f32, %y: f32):
+    %s = arith.select %p, %x, %zero : f32
+    linalg.yield %s : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%o : memref<4x3xf32>)
+  linalg.matmul ins(%u, %c : memref<4x6xf32>, memref<6x3xf32>) outs(%o : memref<4x3xf32>)
+  memref.dealloc %t : memref<4x6xf32>
+  memref.dealloc %u : memref<4x6xf32>
+  %g = memref.get_global @kept : memref<2xf32>
+  return %g : memref<2xf32>
+}
