@@ -77,7 +77,7 @@ class TileKernel(KernelAction):
         full, rest = m // high, m % high
         steps = ceil_div(k, self.depth)
         work = steps * (full * _step(t, high, across) + (rest > 0) * _step(t, rest, across))
-        cycles = maximum(work, self._lines(key, dims, high, target) * t.line)
+        cycles = maximum(work, self._streams(key, dims, high, target))
         # Tiles of sums from memory and back.
         out, tiles = key.operands[2], ceil_div(m, SIDE) * across
         cycles = cycles + tiles * t.sums
@@ -91,17 +91,18 @@ class TileKernel(KernelAction):
         cycles = cycles + (k % self.depth > 0) * (m + SIDE * across)
         return fixed(cycles + c.call)
 
-    @staticmethod
-    def _lines(key: TableKey, dims: Dims, high: Any, target: Target) -> Any:
-        """Lines of lhs and rhs that come from L2: those that are not in L1 yet; where a block of lhs and the panel do
-        not fit there together, all of them, for each block."""
-        lhs, rhs = key.operands[0], key.operands[1]
+    def _streams(self, key: TableKey, dims: Dims, high: Any, target: Target) -> Any:
+        """Cycles for lines of lhs and rhs from L2: those that are not in L1 yet; where a block of lhs and the panel do
+        not fit there together, the panel for each block anew, and half of a lhs that was to be there."""
+        t, lhs, rhs = target.narrow.tiles[self.name], key.operands[0], key.operands[1]
         rows, panel = footprint(key, 0, dims), footprint(key, 1, dims).lines
         blocks = ceil_div(dims["m"], high)
         # An eighth of L1 is the sums', and what else passes through.
         fits = minimum(dims["m"], high) * rows.row_lines + panel <= target.l1.lines * 7 // 8
-        once = (lhs.memory == "L2") * rows.lines + (rhs.memory == "L2") * panel
-        return fits * once + (1 - fits) * (rows.lines + blocks * panel)
+        far = lhs.memory == "L2"
+        once = far * rows.lines * t.row_line + (rhs.memory == "L2") * panel * t.panel_line
+        again = (1 + far) * rows.lines * t.row_line / 2 + blocks * panel * t.panel_line
+        return fits * once + (1 - fits) * again
 
 
 def rows_at_once(across: Any) -> Any:

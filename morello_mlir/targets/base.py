@@ -142,15 +142,16 @@ class Pairs:
 class Tiles:
     """A kernel on tile registers (AMX): each holds 16 rows of 64 bytes. Costs are in cycles.
 
-    row: a multiplication of two tiles, for each row of the first. load: a tile from L1. line: the least time between
-    two lines that arrive from L2. sums: a tile of sums from memory and back. block: to fill and drain the pipeline for
-    tiles of sums. shapes: to set shapes of tiles for fewer rows, and those of whole tiles again. features: what the CPU
-    must have, as LLVM spells it.
+    row: a multiplication of two tiles, for each row of the first. load: a tile from L1. row_line, panel_line: a line of
+    lhs, or of a panel of rhs, from L2, beside the arithmetic. sums: a tile of sums from memory and back. block: to fill
+    and drain the pipeline for tiles of sums. shapes: to set shapes of tiles for fewer rows, and those of whole tiles
+    again. features: what the CPU must have, as LLVM spells it.
     """
 
     row: float
     load: float
-    line: float
+    row_line: float
+    panel_line: float
     sums: float
     block: float
     shapes: float
