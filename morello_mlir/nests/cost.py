@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..search.schedule import Node, Parallel
 from ..targets import LINE, Target, fixed
 from ..targets.streams import PerLine
+from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
 from .plan import PassPlan, RowsPlan, innermost
 from .spec import NestSpec
@@ -24,10 +26,26 @@ LONG, CONSTANTS = 4, 7
 TURN = 3
 
 
+#: Registers, at least, for what is not held.
+TEMPORARY = 2
+#: Accumulators that are worth having for each vector of a reduction, over all points of a group.
+IN_FLIGHT = 8
+
+
+@lru_cache(maxsize=1 << 14)
+def places(tile: tuple[tuple[int, int], ...]) -> int:
+    """How many different sums of a multiple of each step there are; tile: (how many multiples from 0, the step)."""
+    found = {0}
+    for count, step in tile:
+        found = {x + i * step for x in found for i in range(count)}
+    return len(found)
+
+
 @dataclass(slots=True)
 class Work:
     """What a sweep of one group does: cycles of units, counts of instructions, iterations; the vectors that are held
-    all the way (accumulators, values of rows, constants), and how many of one value are computed side by side."""
+    all the way (accumulators, values of rows, constants), how many of one value are computed side by side, and how
+    often an accumulator is met in an iteration."""
 
     arithmetic: float = 0.0
     instructions: float = 0.0
@@ -37,6 +55,7 @@ class Work:
     chain: float = 0.0
     held: float = 0.0
     beside: float = 1.0
+    again: float = 1.0
     extra: float = 0.0
 
     def __add__(self, other: Work) -> Work:
@@ -50,6 +69,7 @@ class Work:
             max(self.chain, other.chain),
             self.held + other.held,
             max(self.beside, other.beside),
+            max(self.again, other.again),
             self.extra + other.extra,
         )
 
@@ -60,6 +80,7 @@ class RowsModel:
     def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
         self.spec, self.target, self.s = spec, target, target.streams
         self.near = near
+        self.absorbed = Facts(spec.body).absorbed
         self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
         self._work: dict[object, Work] = {}
 
@@ -129,8 +150,8 @@ class RowsModel:
         """Cycles of a sweep of one group."""
         s = self.s
         busy = max(w.arithmetic, w.loads * s.loads, w.stores * s.stores, (w.instructions + TURN * w.turns) / s.issue)
-        spilled = max(0.0, w.held + s.live * w.beside - self.target.registers)
-        return max(busy, w.chain) + w.turns * (s.loop + spilled * s.spill) + w.extra
+        spilled = max(0.0, w.held + max(TEMPORARY, s.live * w.beside) - self.target.registers)
+        return max(busy, w.chain) + w.turns * (s.loop + w.again * spilled * s.spill) + w.extra
 
     def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
         """Of pass `p` for one group of `shape` (steps along every dim)."""
@@ -156,17 +177,17 @@ class RowsModel:
         for v in p.compute:
             n = self.instances(v, units, side)
             value = spec.body.values[v]
-            if value.is_leaf and value.op != "index":
+            if (value.is_leaf and value.op != "index") or v in self.absorbed:
                 continue
             cycles = self.op(v)
             w.arithmetic += n * cycles
             w.instructions += n * cycles / s.arithmetic
-            w.beside = max(w.beside, n / max(1, turns))
+            # Accumulators take one step after the other.
+            w.beside = max(w.beside, 0 if value.reduces else n / max(1, turns))
             if s.counts.get(value.op, 1) > LONG:
                 long.add(value.op)
         for v in p.loads:
-            n = self.instances(v, units, side)
-            self._access(w, v, n, layout, s.gather)
+            self._access(w, v, self._reads(v, units, side, layout), layout, s.gather)
         for k in p.outputs:
             n = math.prod(units[d] for d in range(len(units)) if spec.outputs[k].strides[d] or spec.scan[d] is False)
             self._scattered(w, spec.outputs[k].strides[layout.vector], n, layout)
@@ -179,6 +200,8 @@ class RowsModel:
         w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
         if p.reductions:
             w.chain = turns * s.latency
+            steps = math.prod(side.values())
+            w.again = max(steps * self._points(r, units) / self._accumulators(r, units, side) for r in p.reductions)
         if p.maximum is not None:
             self._online(w, p, units, side, turns, layout)
         return w
@@ -199,8 +222,24 @@ class RowsModel:
         return n
 
     def _accumulators(self, r: int, units: Sequence[int], side: dict[int, int]) -> float:
-        own = math.prod(units[d] for d in self.spec.varies[r])
-        return own * math.prod(side.values())
+        """As many as the latency asks for, and no more than there are steps side by side."""
+        own = self._points(r, units)
+        return own * max(1, min(math.prod(side.values()), -(-IN_FLIGHT // own)))
+
+    def _points(self, r: int, units: Sequence[int]) -> int:
+        """Vectors of a reduction's results in a group."""
+        return math.prod(units[d] for d in self.spec.varies[r])
+
+    def _reads(self, v: int, units: Sequence[int], side: dict[int, int], layout: Layout) -> float:
+        """How often a loaded value is read in a sweep: what several points of a tile find at one place, once."""
+        value = self.spec.body.values[v]
+        if value.op != "input":
+            return self.instances(v, units, side)
+        strides = self.spec.inputs[int(value.attr or 0)].strides
+        steps = [s * (layout.lanes if d == layout.vector else 1) for d, s in enumerate(strides)]
+        tile = tuple((side.get(d, n), step) for d, (n, step) in enumerate(zip(units, steps, strict=True)) if step)
+        turns = math.prod(-(-units[d] // n) for d, n in side.items())
+        return turns * places(tile)
 
     def op(self, v: int) -> float:
         """Cycles of value `v`, per vector."""

@@ -195,5 +195,7 @@ class Layout:
     def jumps(self, k: int) -> float:
         """What lines cost that lie apart: the next one is not foreseen."""
         o = self.spec.operands[k]
-        _, runs = line_runs(o.strides, self.group, element_bytes(o.dtype))
-        return self.groups * (runs - 1) * self.target.streams.run.at(self.cold(k))
+        lines, runs = line_runs(o.strides, self.group, element_bytes(o.dtype))
+        # Of what groups share, only the first has to wait.
+        new = min(1.0, self._lines[key_of_operand(self.spec, k)][-1] / (self.groups * lines)) if lines else 1.0
+        return new * self.groups * (runs - 1) * self.target.streams.run.at(self.cold(k))

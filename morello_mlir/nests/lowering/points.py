@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from ...lowering.builder import Index
 from ..body import Value
+from ..facts import Facts
 from ..online import Scaling
 from ..spec import NestSpec
 from . import vector_math
 from .builder import NestBuilder
-from .facts import Facts
 from .memory import Memory, Place, Tile, spread
 from .reductions import Reduction
 from .values import Values, computed

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..body import Body
-from ..ops import is_float
-from .values import computed
+from .body import Body
+from .ops import is_float
 
 #: Ops whose result is NaN wherever one of their operands is.
 _PROPAGATES = frozenset(
@@ -63,6 +62,11 @@ class Facts:
                 self._look(at)
         self.quiet = frozenset(r for r in body.reductions if self._is_quiet(r))
 
+    @property
+    def absorbed(self) -> frozenset[int]:
+        """Products that are no instruction of their own."""
+        return frozenset(self.products.values()) | frozenset(self.squares)
+
     def arguments(self, at: int, fuses: bool) -> Sequence[int]:
         """The values that `at` is computed from."""
         value = self.body.values[at]
@@ -83,7 +87,7 @@ class Facts:
             (user,) = body.users[at]
             if body.values[user].op == "reduce_sum":
                 self.squares[at] = value.args
-        elif value.op == "exp" and computed(value.dtype) == "f32":
+        elif value.op == "exp" and value.dtype != "f64":
             inner = body.values[value.args[0]]
             if inner.op == "sub":
                 x, m = inner.args
