@@ -16,6 +16,7 @@ from pathlib import Path
 
 FAMILIES = {
     "contractions": "f32 and f64 contractions beside numpy's BLAS",
+    "conv": "convolutions of networks beside the installed libraries",
     "dtypes": "bf16 and bytes: operations a second beside f32, and bytes beside reading memory",
     "model": "the cost model: rank correlation and regret over random schedules",
     "streaming": "softmax, layer normalisation, reductions and elementwise chains beside every installed library",
@@ -36,7 +37,9 @@ def main() -> None:
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
-    parser.add_argument("--threads", type=int, help="of contractions (default: 1) and models (default: 1, then 2)")
+    parser.add_argument(
+        "--threads", type=int, help="of contractions, conv (default: 1) and models (default: 1, then 2)"
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
@@ -48,7 +51,7 @@ def main() -> None:
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
     for family in options.families or FAMILIES:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
-        defaults = {"contractions": 1, "models": 0}
+        defaults = {"contractions": 1, "conv": 1, "models": 0}
         more = {"threads": options.threads or defaults[family]} if family in defaults else {}
         report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:

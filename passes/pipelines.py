@@ -19,6 +19,7 @@ _BUFFERIZE = (
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
     "allow-return-allocs-from-loops}",
+    "morello-fill-borders",
     "morello-outline",
     "morello-deallocate",
 )

@@ -30,6 +30,7 @@ PASSES: dict[str, str] = {
     "morello-check-known": "morello_mlir.passes.morello_check_known:CheckKnown",
     "morello-check-lowered": "morello_mlir.passes.morello_check_lowered:CheckLowered",
     "morello-deallocate": "morello_mlir.passes.morello_deallocate:Deallocate",
+    "morello-fill-borders": "morello_mlir.passes.morello_fill_borders:FillBorders",
     "morello-fuse": "morello_mlir.passes.morello_fuse:MorelloFuse",
     "morello-group": "morello_mlir.passes.morello_group:MorelloGroup",
     "morello-legalize-assert": "morello_mlir.passes.morello_legalize_assert:LegalizeAssert",

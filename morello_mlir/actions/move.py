@@ -15,6 +15,9 @@ from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum, 
 LEVEL = {m: i for i, m in enumerate(MEMORIES)}
 #: Bytes of a group of neighbours in a panel.
 GROUP_BYTES = 4
+#: What packing costs more where panels reach over several lines of a window, and where every second element is taken.
+LINES_OF_WINDOW = 1.7
+EVERY_SECOND = 2.0
 #: What packing may turn elements into: dtypes that hold every value.
 WIDER = {
     "bf16": ("f32", "f64"),
@@ -239,7 +242,7 @@ class MoveAction(Action):
         names = key.names(self.operand)
         elements = dims[names[1]] * dims[names[2]]
         assert self.layout is not None
-        if not state.unit or self.layout.pack_width(self.layout.innermost) == 1:
+        if (not state.unit and state.window is None) or self.layout.pack_width(self.layout.innermost) == 1:
             return fixed(elements * c.pack_gather + c.pack_start)
         copies = state.layout.innermost == self.layout.innermost
         cost = c.pack_copy if copies else c.pack_transpose
@@ -249,13 +252,22 @@ class MoveAction(Action):
         away = c.pack_away if self.memory == "GL" else 0.0
         here = key.dtype_of(self.operand)
         if self.layout.group == 1 and self.dtype in (None, here):
-            lines = maximum(written, elements / (LINE // dtype_bytes(here)))
+            lines = maximum(written, elements / (LINE // dtype_bytes(here))) * self._pieces(state)
             return fixed(lines * (line_cycles(cost, True, state.stride) + far + away) + c.pack_start)
         # Beside the lines that are written: what is read is converted, and neighbours are brought together.
         read = elements / (LINE // dtype_bytes(here))
         shuffled = 1 + (self.layout.group > 1) * target.narrow.group
         cycles = written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far
         return fixed(cycles + c.pack_start)
+
+    def _pieces(self, state: OperandState) -> float:
+        """How much more than a line of a plain operand one costs that is put together from lines of a window, or from
+        every second element."""
+        assert self.layout is not None
+        if state.window is None:
+            return 1.0
+        along = state.window.of(self.layout.innermost)
+        return (LINES_OF_WINDOW if along else 1.0) * (1.0 if state.unit else EVERY_SECOND)
 
     def node(self, bodies: Sequence[Node]) -> Node:
         names = FUNCTIONS["MatmulAccum"].operands[self.operand]

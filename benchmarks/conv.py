@@ -1,0 +1,281 @@
+"""Convolutions of networks beside the installed libraries, all in one process, in turn: `python -m benchmarks conv`.
+
+Inputs are padded inside of what is timed (`tensor.pad` in ours), filters are known ahead. A library that is not
+installed is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Shortest sample, in seconds.
+SAMPLE = 0.02
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A square image of `size` pixels with `c` channels, windows of `taps` pixels, padded so that the output has
+    size / stride pixels."""
+
+    layout: str
+    size: int
+    c: int
+    f: int
+    taps: int = 3
+    stride: int = 1
+    padded: bool = True
+
+    @property
+    def label(self) -> str:
+        stride = f" /{self.stride}" if self.stride > 1 else ""
+        return f"{self.layout} {self.size}x{self.size}x{self.c}, {self.taps}x{self.taps}x{self.f}{stride}"
+
+    @property
+    def pads(self) -> tuple[int, int]:
+        """Before and after, as torch has them: the same on both sides."""
+        return ((self.taps - 1) // 2,) * 2 if self.padded else (0, 0)
+
+    @property
+    def out(self) -> int:
+        return (self.size + sum(self.pads) - self.taps) // self.stride + 1
+
+    @property
+    def operations(self) -> int:
+        return 2 * self.out**2 * self.f * self.c * self.taps**2
+
+
+CONVS = (
+    *(Conv(layout, 56, 64, 64) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 14, 256, 256) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 224, 3, 64, 7, 2) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 56, 64, 256, 1) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 14, 1024, 256, 1) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 56, 256, 512, 1, 2) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 28, 256, 256, 3, 2) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 7, 512, 512) for layout in ("NHWC", "NCHW")),
+    Conv("NHWC", 58, 64, 64, padded=False),
+)
+
+Call = Callable[[], Any]
+
+
+# ---------------------------------------------------------------- ours
+
+
+def module_text(conv: Conv, weight: np.ndarray) -> str:
+    """A function on tensors with the filters as a constant, as frontends write it."""
+    n, c, before, after = conv.size, conv.c, *conv.pads
+    wide = n + before + after
+    if conv.layout == "NHWC":
+        image, padded, out = (1, n, n, c), (1, wide, wide, c), (1, conv.out, conv.out, conv.f)
+        low, high, op = (0, before, before, 0), (0, after, after, 0), "conv_2d_nhwc_hwcf"
+    else:
+        image, padded, out = (1, c, n, n), (1, c, wide, wide), (1, conv.f, conv.out, conv.out)
+        low, high, op = (0, 0, before, before), (0, 0, after, after), "conv_2d_nchw_fchw"
+    types = [f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (image, padded, weight.shape, out)]
+    lows, highs = (", ".join(map(str, x)) for x in (low, high))
+    pad = f"""%p = tensor.pad %a low[{lows}] high[{highs}] {{
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %z : f32
+      }} : {types[0]} to {types[1]}"""
+    return f"""
+    func.func @conv(%a: {types[0]}) -> {types[3]} {{
+      %z = arith.constant 0.0 : f32
+      %w = arith.constant dense<"0x{weight.tobytes().hex()}"> : {types[2]}
+      %e = tensor.empty() : {types[3]}
+      %o = linalg.fill ins(%z : f32) outs(%e : {types[3]}) -> {types[3]}
+      {pad if before + after else ""}
+      %r = linalg.{op} {{strides = dense<{conv.stride}> : tensor<2xi64>}}
+        ins(%{"p" if before + after else "a"}, %w : {types[1]}, {types[2]}) outs(%o : {types[3]}) -> {types[3]}
+      return %r : {types[3]}
+    }}"""
+
+
+def ours(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target: str) -> Call:
+    import morello_mlir
+
+    compiled = morello_mlir.compile(module_text(conv, weight), target=target, threads=threads)
+    out = np.empty_like(compiled.conv(image))
+    return lambda: compiled.conv(image, out=out)
+
+
+# ---------------------------------------------------------------- others: image and weight as the layout has them
+
+
+def torch_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target: str) -> Call:
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    x, w = torch.from_numpy(image), torch.from_numpy(weight)
+    if conv.layout == "NHWC":
+        x, w = x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    pads, strides = [conv.pads[0]] * 2, [conv.stride] * 2
+    try:
+        packed = torch.ops.mkldnn._reorder_convolution_weight(w, pads, strides, [1, 1], 1, list(x.shape))
+        call = torch.ops.mkldnn._convolution_pointwise
+        arguments = (x, packed, None, pads, strides, [1, 1], 1, "none", [], "")
+    except (AttributeError, RuntimeError):
+        call, arguments = torch.nn.functional.conv2d, (x, w, None, strides, pads)
+    permute = conv.layout == "NHWC"
+    return lambda: call(*arguments).permute(0, 2, 3, 1) if permute else call(*arguments)
+
+
+def onnxruntime_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target: str) -> Call:
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+
+    if conv.layout != "NCHW":
+        raise NotImplementedError
+    out = (1, conv.f, conv.out, conv.out)
+    pads = [conv.pads[0]] * 2 + [conv.pads[1]] * 2
+    node = helper.make_node("Conv", ["a", "w"], ["y"], strides=[conv.stride] * 2, pads=pads)
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("a", image.shape), ("y", out))]
+    graph = helper.make_graph([node], "conv", values[:1], values[1:], [numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding, result = session.io_binding(), ort.OrtValue.ortvalue_from_numpy(np.zeros(out, np.float32))
+    binding.bind_ortvalue_input("a", ort.OrtValue.ortvalue_from_numpy(image))
+    binding.bind_ortvalue_output("y", result)
+
+    def call() -> Any:
+        session.run_with_iobinding(binding)
+        return result
+
+    return call
+
+
+def xnnpack(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target: str) -> Call:
+    from ai_edge_litert import schema_py_generated as schema
+    from ai_edge_litert.interpreter import Interpreter
+
+    from benchmarks.peers.adapters import xnnpack as peer
+
+    if conv.layout != "NHWC" or (conv.stride > 1 and conv.padded and conv.taps > 1):
+        raise NotImplementedError  # its SAME pads otherwise than torch's where a stride leaves pixels over
+    options = schema.Conv2DOptionsT()
+    options.padding = schema.Padding.SAME if conv.padded and conv.taps > 1 else schema.Padding.VALID
+    options.strideW = options.strideH = conv.stride
+    options.dilationWFactor = options.dilationHFactor = 1
+    filters, bias = np.ascontiguousarray(weight.transpose(3, 0, 1, 2)), np.zeros(conv.f, np.float32)
+    out = (1, conv.out, conv.out, conv.f)
+    tensors = [(image.shape, None), (filters.shape, filters), (bias.shape, bias), (out, None)]
+    kind = (schema.BuiltinOperator.CONV_2D, schema.BuiltinOptions.Conv2DOptions)
+    model = peer._model(schema, tensors, kind, options, [0, 1, 2], [0])
+    interpreter = Interpreter(model_content=model, num_threads=threads)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
+    index = interpreter.get_output_details()[0]["index"]
+
+    class Result:
+        def numpy(self) -> Any:
+            return interpreter.get_tensor(index)
+
+    def call() -> Any:
+        interpreter.invoke()
+        return Result()
+
+    return call
+
+
+def jax_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target: str) -> Call:
+    if threads == 1:
+        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+
+    names = ("NHWC", "HWIO", "NHWC") if conv.layout == "NHWC" else ("NCHW", "OIHW", "NCHW")
+    w = jax.numpy.asarray(weight)
+
+    def product(x: Any) -> Any:
+        strides = (conv.stride,) * 2
+        return jax.lax.conv_general_dilated(x, w, strides, (conv.pads,) * 2, dimension_numbers=names)
+
+    x = jax.numpy.asarray(image)
+    compiled = jax.jit(product).lower(x).compile()
+    return lambda: compiled(x).block_until_ready()
+
+
+PEERS = {"ours": ours, "torch": torch_, "ONNX Runtime": onnxruntime_, "XNNPACK": xnnpack, "JAX": jax_}
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def prepared(conv: Conv, threads: int, target: str, names: list[str]) -> dict[str, Call]:
+    """Every library that has the convolution, its result compared with the first one's."""
+    rng = np.random.default_rng(1)
+    shape = (1, conv.size, conv.size, conv.c) if conv.layout == "NHWC" else (1, conv.c, conv.size, conv.size)
+    filters = (
+        (conv.taps, conv.taps, conv.c, conv.f) if conv.layout == "NHWC" else (conv.f, conv.c, conv.taps, conv.taps)
+    )
+    image, weight = (rng.uniform(-0.5, 0.5, s).astype(np.float32) for s in (shape, filters))
+    calls: dict[str, Call] = {}
+    want = None
+    for name in names:
+        try:
+            call = PEERS[name](conv, image, weight, threads, target)
+        except (ImportError, NotImplementedError):
+            continue
+        result = call()
+        got = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
+        want = got if want is None else want
+        np.testing.assert_allclose(
+            got, want, atol=1e-5 * conv.c * conv.taps**2, rtol=1e-3, err_msg=f"{name}, {conv.label}"
+        )
+        calls[name] = call
+    return calls
+
+
+def sample(call: Call) -> float:
+    """Seconds of a call, over at least SAMPLE seconds of them."""
+    count, start = 0, time.perf_counter()
+    while (now := time.perf_counter()) - start < SAMPLE or not count:
+        call()
+        count += 1
+    return (now - start) / count
+
+
+def run(
+    target: str = "host", rounds: int = 9, threads: int = 1, only: str = "", names: str = "", window: Any = nullcontext
+) -> list[dict[str, Any]]:
+    """Measures and prints the table; GFLOP/s, median and (best) of the rounds, and ours over the best of the others.
+
+    only: rows whose label contains it; names: of libraries. window: what to enter around the rounds of a row.
+    """
+    chosen = [n for n in PEERS if not names or n in names.split(",")]
+    print(f"| convolution, {threads} thread{'s' * (threads > 1)} | {' | '.join(chosen)} | ours / best |")
+    print("|---" * (len(chosen) + 2) + "|")
+    rows = []
+    for conv in (c for c in CONVS if only in c.label):
+        calls = prepared(conv, threads, target, chosen)
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        with window():
+            for _ in range(rounds):
+                for name, call in calls.items():
+                    times[name].append(sample(call))
+        amount = conv.operations / 1e9
+        speed = {n: (amount / statistics.median(t), amount / min(t)) for n, t in times.items()}
+        cells = [f"{speed[n][0]:.0f} ({speed[n][1]:.0f})" if n in speed else "" for n in chosen]
+        label = f"{conv.label}{'' if conv.padded else ', not padded'}"
+        print(f"| {label} | {' | '.join(cells)} | {_ratio(speed)} |", flush=True)
+        rows.append({"conv": label, "gflops": speed})
+    return rows
+
+
+def _ratio(speed: dict[str, tuple[float, float]]) -> str:
+    """Ours over the best of the others, by medians and by best rounds."""
+    others = [s for n, s in speed.items() if n != "ours"]
+    if not others or "ours" not in speed:
+        return ""
+    return "{:.2f} ({:.2f})".format(*(speed["ours"][i] / max(s[i] for s in others) for i in (0, 1)))
