@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
     parser.add_argument(
-        "--threads", type=int, help="of contractions, conv (default: 1) and models (default: 1, then 2)"
+        "--threads", type=int, help="of contractions, conv (1) and models (1, then 2)"
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
