@@ -159,7 +159,7 @@ class Growth:
         for axis in self.axes:
             strides = {name: axis.along(name) for name in kept}
             axes.append(replace(axis, strides={**strides, OUT: axis.along(target)}))
-        body = self.b.build([self.known[target][0]]).canonical()
+        body = self.b.only([self.known[target][0]]).canonical()
         extras = tuple(value for value, _ in self.reads)
         return Chain(tuple(axes), body, self.sums, extras, self.out, self.members, accumulates)
 

@@ -280,6 +280,9 @@ class BodyBuilder:
     def dtype(self, value: int) -> str:
         return self._values[value].dtype
 
+    def value(self, value: int) -> Value:
+        return self._values[value]
+
     def input(self, k: int, dtype: str) -> int:
         return self.add(Value("input", (), dtype, k), ())
 
@@ -310,6 +313,20 @@ class BodyBuilder:
         if not args:
             raise SpecError(f"{name}(): wrong number of operands")
         return self.add(Value(REDUCE + name, (), self.dtype(args[-1])), args)
+
+    def only(self, outputs: Sequence[int]) -> Body:
+        """The body of what the outputs need, values renumbered: others may be left of attempts that came to nothing."""
+        needed: set[int] = set()
+        todo = list(outputs)
+        while todo:
+            at = todo.pop()
+            if at not in needed:
+                needed.add(at)
+                todo += self._values[at].args
+        number = {at: i for i, at in enumerate(sorted(needed))}
+        values = (self._values[at] for at in sorted(needed))
+        renumbered = tuple(Value(v.op, tuple(number[a] for a in v.args), v.dtype, v.attr) for v in values)
+        return Body(renumbered, tuple(number[v] for v in outputs))
 
     def build(self, outputs: Sequence[int]) -> Body:
         return Body(tuple(self._values), tuple(outputs))

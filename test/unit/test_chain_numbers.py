@@ -101,3 +101,30 @@ SHARED = "parallel tile m by 4:\n    tile b by 1:\n        ?\nrest:\n    ?"
 @pytest.mark.parametrize("then", ["", SCALE])
 def test_schedules_by_hand(schedule: str, threads: int, then: str) -> None:
     check(2, 10, 5, 16, 6, then=then, threads=threads, schedule=schedule)
+
+
+def test_constants_of_the_module_stay() -> None:
+    text = """func.func @f(%x: tensor<8x16xf32>, %w: tensor<16x16xf32>, %v: tensor<16x8xf32>) -> tensor<8x8xf32> {
+      %b = arith.constant dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]> : tensor<8xf32>
+      %z = arith.constant 0.0 : f32
+      %e0 = tensor.empty() : tensor<8x16xf32>
+      %e1 = tensor.empty() : tensor<8x8xf32>
+      %f0 = linalg.fill ins(%z : f32) outs(%e0 : tensor<8x16xf32>) -> tensor<8x16xf32>
+      %f1 = linalg.fill ins(%z : f32) outs(%e1 : tensor<8x8xf32>) -> tensor<8x8xf32>
+      %t = linalg.matmul ins(%x, %w : tensor<8x16xf32>, tensor<16x16xf32>)
+          outs(%f0 : tensor<8x16xf32>) -> tensor<8x16xf32>
+      %u = linalg.matmul ins(%t, %v : tensor<8x16xf32>, tensor<16x8xf32>) outs(%f1 : tensor<8x8xf32>) -> tensor<8x8xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+          affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+          ins(%u, %b : tensor<8x8xf32>, tensor<8xf32>) outs(%e1 : tensor<8x8xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      } -> tensor<8x8xf32>
+      return %r : tensor<8x8xf32>
+    }"""
+    module = morello_mlir.compile(text, memo="off")
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.standard_normal(s).astype("f4") for s in ((8, 16), (16, 16), (16, 8)))
+    assert module.left == 0
+    np.testing.assert_allclose(module.f(x, w, v), x @ w @ v + np.arange(8, dtype="f4"), rtol=1e-4, atol=1e-4)

@@ -139,10 +139,9 @@ class Reductions:
         """Whether a value counts the iterations of the op's only reducing loop from 0."""
         if len(self.op.reduced) != 1:
             return False
-        values = self.b.build([position]).values
-        value = values[position]
+        value = self.b.value(position)
         while value.op == "cast":
-            value = values[value.args[0]]
+            value = self.b.value(value.args[0])
         return value.op == "index"
 
 

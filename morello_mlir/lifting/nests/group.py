@@ -112,7 +112,7 @@ class _Builder:
         if not self._members:
             raise NotLifted("nothing uses its results")
         members, outputs, copies = self._settle()
-        body = self.b.build([v for _, v in outputs]).canonical()
+        body = self.b.only([v for _, v in outputs]).canonical()
         used = sorted(body.inputs)
         number = {k: i for i, k in enumerate(used)}
         return Nest(

@@ -170,7 +170,7 @@ class Scalars:
     def _select(self, args: list[int]) -> int:
         """A selection; of the larger of a value and a constant, `max`, which says the same."""
         compared, *chosen = args
-        cmp = self.b.build([compared]).values[compared]
+        cmp = self.b.value(compared)
         limit = constant_in(self.b, chosen[1])
         # Of zeros, it chooses the constant: that must be the one that max prefers. NaN (the constant is none) it keeps.
         constant = limit is not None and limit == limit and (limit != 0 or math.copysign(1, limit) > 0)
@@ -239,7 +239,7 @@ def constant_in(b: BodyBuilder, value: int) -> float | int | None:
     """The number that a value of the body is; None for what is no constant."""
     if b.dtype(value) == "i1":
         return None
-    found = b.build([value]).values[value]
+    found = b.value(value)
     return found.number if found.op == "const" else None
 
 
