@@ -53,6 +53,9 @@ def l1_cycles(key: TableKey, operand: int, fp: Footprint, target: Target) -> Any
     if not across or not state.unit:
         return fp.lines * line_cycles(c.l2_to_l1, fp.long_rows, state.stride, fp.rows)
     cycles = fp.lines * line_cycles(c.l2_to_l1_across, False, state.stride, fp.rows)
+    if key.operands[1].layout.pack_width(2) == 1:
+        # Beside single columns come dot products.
+        cycles = cycles + fp.lines * c.dot_line
     if state.stride is None or state.stride < target.vector_bytes:
         return cycles
     late = maximum(fp.rows - c.burst_rows, 0)
@@ -203,6 +206,10 @@ class MoveAction(Action):
         else:
             cost = c.gl_to_l2_out if out else c.gl_to_l2
         cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride, fp.rows)
+        if self.operand == 1 and (state.layout.pack_width(2) or 1) > 1:
+            together = fp.rows > 1
+            asked = (1 - together) * (dims["m"] > max(target.pack_rows))
+            cycles = cycles + fp.lines * (together * c.unasked_line - asked * c.asked_line)
         return fixed(cycles * (2 if out else 1))
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..search.schedule import Kernel, Node
 from ..spec import FUNCTIONS, is_float
-from ..targets import LINE, Target, ceil_div, fixed
+from ..targets import LINE, PAGE, Target, ceil_div, fixed
 from .base import Action, Condition
 from .move import l1_cycles
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum
@@ -163,8 +163,12 @@ class BroadcastFma(KernelAction):
         work = np.where(np.isfinite(per_step), per_step, 0.0) * k
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
         cycles = vector_cycles(work, target, *streams) + c.call
-        if not key.operands[0].layout.is_packed:
-            cycles = cycles + (n <= lanes) * footprint(key, 0, dims).lines * c.lone_line
+        lhs = key.operands[0]
+        if not lhs.layout.is_packed:
+            # A few rows in pages of their own are streams that hardware foresees.
+            far_apart = lhs.stride is not None and lhs.stride >= PAGE
+            waits = (n <= lanes) * (m > c.burst_rows * far_apart)
+            cycles = cycles + waits * footprint(key, 0, dims).lines * c.lone_line
         return fixed(cycles)
 
 

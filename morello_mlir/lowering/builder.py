@@ -184,6 +184,11 @@ class Builder:
     def prefetch(self, mem: Flat, at: Index, kind: str = "read", locality: int = 3) -> None:
         self.line(f"memref.prefetch {mem.name}[{self.index(at)}], {kind}, locality<{locality}>, data : {mem.type}")
 
+    def plus(self, x: str, y: str) -> str:
+        """The sum of two sums."""
+        op = "addf" if is_float(self.machine.dtype) else "addi"
+        return self.value(f"arith.{op} {x}, {y} : {self.machine.dtype}")
+
     # ---------------------------------------------------------------- element types
 
     def convert(self, value: str, source: str, target: str, lanes: int = 0) -> str:
@@ -232,9 +237,18 @@ class Builder:
             return self.value(f"vector.fma {x}, {y}, {acc} : {self.machine.vector()}")
         return self.add_vectors(self.value(f"arith.muli {x}, {y} : {self.machine.vector()}"), acc)
 
-    def add_vectors(self, x: str, y: str) -> str:
+    def add_vectors(self, x: str, y: str, lanes: int | None = None) -> str:
         op = "addf" if is_float(self.machine.dtype) else "addi"
-        return self.value(f"arith.{op} {x}, {y} : {self.machine.vector()}")
+        return self.value(f"arith.{op} {x}, {y} : {self.machine.vector(lanes)}")
+
+    def part(self, x: str, lanes: int, start: int, size: int) -> str:
+        """`size` neighbours of a vector of sums of `lanes`."""
+        if size == lanes:
+            return x
+        types = f"{self.machine.vector(lanes)} to {self.machine.vector(size)}"
+        return self.value(
+            f"vector.extract_strided_slice {x} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : {types}"
+        )
 
     def bitcast(self, x: str, lanes: int, dtype: str, to_lanes: int, to_dtype: str) -> str:
         """The bits of a vector as another."""

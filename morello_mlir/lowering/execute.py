@@ -17,7 +17,7 @@ from .ahead import Aheads
 from .amx import on_tiles
 from .builder import Builder
 from .finish import Finish
-from .kernels import Ask, Bundle, First
+from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k
@@ -160,8 +160,7 @@ def _function(walk: Walk, job: Job) -> str:
     arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
     first: First = True if job.stores else "%first"
-    ask = Ask("%ask", job.asks) if job.asks else None
-    env = Env(arguments(b, job), first, arena, looped, ask, thread, finish=job.finish)
+    env = Env(arguments(b, job), first, arena, looped, job.asks, thread, finish=job.finish)
     with walk.tiles(b, job.threaded and on_tiles(job.plan, forked=True)):
         walk.body(b, job.plan, env)
     return walk.outliner.function(job, b.text())

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..actions import PAIR_KERNELS, DotFma
+from ..actions import PAIR_KERNELS
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
 from .digits import Digit, digits_of, place_of
+from .dots import dot_fma
 from .finish import Finish, on_last
 from .plan import Sizes
 from .views import Flat, Operand
@@ -27,11 +28,14 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a kernel asks for on the way: the panel that comes after its own. All of the `trips` kernels that read one
-    panel of rhs ask for a part of the next, from element `at` of rhs on, in as many lines."""
+    """What a kernel asks for on the way.
+
+    `broadcast_fma`: the panel that comes after its own. All of the `trips` kernels that read one panel of rhs ask for a
+    part of the next, from element `at` of rhs on. `dot_fma`: the rows of the next tile, from element `at` of lhs on.
+    """
 
     at: Index
-    trips: int
+    trips: int = 1
 
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
@@ -382,100 +386,15 @@ def _without_offset(b: Builder, tile: Bundle, values: Sequence[str]) -> list[str
     return [b.value(f"arith.subi {x}, {extra[i % tile.vectors]} : {t}") for i, x in enumerate(values[:count])]
 
 
-# ---------------------------------------------------------------- dot_fma
-
-
-def dot_fma(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, finish: Finish | None = None) -> None:
-    """An m x n tile of dot products: vectors along k, several accumulators each, summed at the end."""
-    _, m, depth, n = sizes
-    lhs, rhs, out = operands[:3]
-    lanes = b.machine.lanes
-    chains = int(DotFma.accumulators(m, n, b.machine.registers, b.machine.in_flight))
-    a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
-    dots = _Dots(b, a, w, (lhs.view.stride(1), lhs.view.stride(2)), (rhs.view.stride(2), rhs.view.stride(1)), m, n)
-    sums = [b.zeros()] * (m * n * chains)
-    whole = depth - depth % (lanes * chains)
-    if whole:
-        with b.carrying_loop(0, whole, lanes * chains, sums, b.machine.vector()) as (k, carried):
-            values = list(carried.args)
-            for chain in range(chains):
-                dots.step(values, chain * m * n, b.add(k, chain * lanes), lanes)
-            carried.results = values
-        sums = list(carried.results)
-    for chain, k in enumerate(range(whole, depth, lanes)):
-        dots.step(sums, chain * m * n, k, min(lanes, depth - k))
-    places = [(0, r, j) for r in range(m) for j in range(n)]
-    offsets = [r * out.view.stride(1) + j * out.view.stride(2) for _, r, j in places]
-    totals = [_added(b, _sum(b, sums[i :: m * n]), c, at, first) for i, at in enumerate(offsets)]
-
-    def store() -> None:
-        for at, total in zip(offsets, totals, strict=True):
-            b.write(total, c, at)
-
-    on_last(b, finish, lambda f: f.elements(b, operands, places, totals), store)
-
-
-@dataclass(frozen=True, slots=True)
-class _Dots:
-    """The operands of a tile of dot products; strides are (between vectors, along k)."""
-
-    b: Builder
-    a: Flat
-    w: Flat
-    lhs: tuple[int, int]
-    rhs: tuple[int, int]
-    m: int
-    n: int
-
-    def step(self, values: list[str], base: int, k: Index, width: int) -> None:
-        """Adds `width` products to the accumulators from number `base` on."""
-        xs = [self._vector(self.a, r, self.lhs, k, width) for r in range(self.m)]
-        for j in range(self.n):
-            y = self._vector(self.w, j, self.rhs, k, width)
-            for r, x in enumerate(xs):
-                i = base + r * self.n + j
-                values[i] = self.b.fma(x, y, values[i])
-
-    def _vector(self, mem: Flat, i: int, strides: tuple[int, int], k: Index, width: int) -> str:
-        at = self.b.add(self.b.mul(k, strides[1]), i * strides[0])
-        return self.b.vread(mem, at, width, stride=strides[1])
-
-
-def _sum(b: Builder, vectors: list[str]) -> str:
-    """The sum of all lanes of all `vectors`, by a tree."""
-    while len(vectors) > 1:
-        pairs = [b.add_vectors(x, y) for x, y in zip(vectors[::2], vectors[1::2], strict=False)]
-        vectors = pairs + vectors[len(pairs) * 2 :]
-    t = b.machine
-    # Without `reassoc` the lanes would be added one after the other.
-    how = " fastmath<reassoc>" if is_float(t.dtype) else ""
-    return b.value(f"vector.reduction <add>, {vectors[0]}{how} : {t.vector()} into {t.dtype}")
-
-
-def _added(b: Builder, total: str, c: Flat, at: int, first: First) -> str:
-    """`total`, or that and what is there."""
-    if first is True:
-        return total
-    if first is False:
-        return _plus(b, b.read(c, at), total)
-    with b.branch(first, b.machine.dtype, [total]) as computed:
-        computed.results = [_plus(b, b.read(c, at), total)]
-    return computed.results[0]
-
-
-def _plus(b: Builder, x: str, y: str) -> str:
-    return b.value(f"arith.{'addf' if is_float(b.machine.dtype) else 'addi'} {x}, {y} : {b.machine.dtype}")
+# ---------------------------------------------------------------- scalar
 
 
 def _multiply_add(b: Builder, x: str, y: str, acc: str) -> str:
     """acc + x * y, scalars."""
     if not is_float(b.machine.dtype):
-        return _plus(b, acc, b.value(f"arith.muli {x}, {y} : {b.machine.dtype}"))
+        return b.plus(acc, b.value(f"arith.muli {x}, {y} : {b.machine.dtype}"))
     product = b.value(f"arith.mulf {x}, {y} fastmath<contract> : {b.machine.dtype}")
     return b.value(f"arith.addf {acc}, {product} fastmath<contract> : {b.machine.dtype}")
-
-
-# ---------------------------------------------------------------- scalar
 
 
 def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, finish: Finish | None = None) -> None:
@@ -537,6 +456,4 @@ REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {
     "dpbusd": dpbusd,
     "maddwd": maddwd,
 }
-#: The one that asks for what is wanted next (see `Ask`).
-ASKING = "broadcast_fma"
 MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}

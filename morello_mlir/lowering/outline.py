@@ -27,8 +27,8 @@ _ARENA_ATTRIBUTES = f"{{llvm.align = {ALIGNMENT} : i64}}"
 class Job:
     """A function that is to be emitted. counted: its k loop takes as many steps as an argument says. stores: the first
     reduction step stores, at every call; else an argument says so. finish: what is done to the sums at the last step;
-    an argument says whether this is one, where it is not so at every call. asks: among how many kernels what each asks
-    for is shared (see `Ask`); an argument says where that begins."""
+    an argument says whether this is one, where it is not so at every call. asks: see `Ask`; an argument
+    says where in rhs that begins."""
 
     name: str
     plan: Plan
@@ -37,7 +37,7 @@ class Job:
     counted: bool
     stores: bool
     finish: Finish | None = None
-    asks: int = 0
+    asks: Ask | None = None
 
     @property
     def threaded(self) -> bool:
@@ -93,9 +93,11 @@ class Outliner:
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
         known = finish and finish.on(finish.last if finish.last is True else "%last")
-        trips = ask.trips if ask and looped else 0
+        asks = ask if ask and not isinstance(plan, Registers) else None
+        if ask and looped:
+            asks = replace(ask, at="%ask")
         job = self._job(
-            Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, trips)
+            Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, asks)
         )
         args: list[str] = []
         types: list[str] = []
@@ -112,7 +114,7 @@ class Outliner:
         if looped:
             args.append(b.index(looped))
             types.append("index")
-        if ask and job.asks:
+        if ask and looped:
             args.append(b.index(ask.at))
             types.append("index")
         if not job.stores:
@@ -162,7 +164,7 @@ class Outliner:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
         if job.counted:
             parameters.append("%looped: index")
-        if job.asks:
+        if job.asks and job.asks.at == "%ask":
             parameters.append("%ask: index")
         if not job.stores:
             parameters.append("%first: i1")
@@ -202,7 +204,7 @@ class Outliner:
         if job.finish is not None:
             key += f" {job.finish}"
         if job.asks:
-            key += f" asks {job.asks}"
+            key += f" {job.asks}"
         digest = hashlib.blake2s(key.encode(), digest_size=5).hexdigest()
         batch, m, k, n = job.plan.sizes
         sizes = [*([batch] if batch != 1 else []), m, *([] if job.counted else [k]), n]

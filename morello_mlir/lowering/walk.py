@@ -10,7 +10,7 @@ from .ahead import Aheads
 from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
 from .finish import Finish
-from .kernels import ASKING, MEMORY_KERNELS, Ask, First
+from .kernels import MEMORY_KERNELS, Ask, First
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
@@ -29,7 +29,7 @@ from .plan import (
     scratch_bytes,
 )
 from .registers import emit_registers
-from .views import NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand
+from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,8 @@ class Walk:
         else:
             assert isinstance(plan, Leaf), "panels are packed ahead at the top only"
             emit = (MEMORY_KERNELS | AMX_KERNELS)[plan.kernel]
-            emit(b, plan.sizes, env.operands, env.first, env.finish)
+            more = (env.ask,) if env.ask else ()
+            emit(b, plan.sizes, env.operands, env.first, env.finish, *more)
 
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
@@ -226,14 +227,22 @@ class Walk:
 
 
 def _ask(b: Builder, plan: Loop, env: Env, iv: Index) -> Ask | None:
-    """What the kernel at place `iv` of a loop over rows asks for, where all of them read one panel that was packed
-    ahead: their parts of the next panel lie one after the other."""
-    rhs = env.operands[RHS].view
-    panel = rhs.strides[1] if rhs.ahead and rhs.packed else 0
-    if plan.dim != "m" or not panel or rhs.packed is None or rhs.sizes[2] > rhs.packed[1]:
+    """What the kernel at place `iv` of a loop over rows asks for (see `Ask`).
+
+    Tiles of rows that read one panel of rhs that was packed ahead: their parts of the next panel, which lie one after
+    the other. Dot products with full rows of lhs: the rows of the next tile, where there is room for more loads.
+    """
+    body = plan.body
+    if plan.dim != "m":
         return None
-    if not (isinstance(plan.body, Registers) and plan.body.body == Leaf(plan.body.sizes, ASKING)):
+    lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
+    _, m, _, n = body.sizes
+    if isinstance(body, Leaf) and body.kernel == "dot_fma":
+        is_last, room = iv == plan.full, 2 * m + n <= m * n
+        return Ask(plan.size * lhs.stride(1)) if room and not is_last else None
+    asks = isinstance(body, Registers) and isinstance(body.body, Leaf) and body.body.kernel == "broadcast_fma"
+    if not asks or not rhs.ahead or rhs.packed is None or rhs.sizes[2] > rhs.packed[1]:
         return None
     trips = plan.full // plan.size + (plan.rest is not None)
     part = rhs.sizes[1] * rhs.packed[1] // trips
-    return Ask(b.add(b.mul(b.div(iv, plan.size), part), panel), trips)
+    return Ask(b.add(b.mul(b.div(iv, plan.size), part), rhs.strides[1]), trips)

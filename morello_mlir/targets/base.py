@@ -117,8 +117,15 @@ class Costs:
     #: `burst_rows` rows, which arrive beside the arithmetic.
     burst_line: float = 0.0
     burst_rows: int = 8
-    #: The same for each line, where a kernel of one vector reads them: each multiply-add waits for a load of its own.
+    #: The same for each line, where a kernel of one vector reads them: each multiply-add waits for a load of its own
+    #: (not where they are no more than `burst_rows` rows, pages apart).
     lone_line: float = 0.0
+    #: What a line of lhs that a kernel of dot products reads from L2 costs beside its arithmetic.
+    dot_line: float = 0.0
+    #: What a line of rhs's panels in GL costs less than `packed` where one panel comes to L2 alone, which kernels ask
+    #: for (see docs/lowering.md), and more where several come together.
+    asked_line: float = 0.0
+    unasked_line: float = 0.0
     #: Setting out to pack: room for the panels, loops over few rows and their tails.
     pack_start: float = 100.0
     #: Packing to GL: what a line costs beyond packing to L2.

@@ -85,10 +85,35 @@ def test_moving_rows_to_l1_costs_what_streaming_them_does():
 
 
 def test_one_vector_waits_for_every_line():
-    lhs, panels = "L1, row_major, s128", "L1, [b, n/32, k, n%32]"
+    lhs, panels = "L2, row_major, s128", "L1, [b, n/32, k, n%32]"
     assert cost(KERNEL, 8, 64, 16, lhs, panels, "VRF, row_major", lone_line=1.0) == 8 * 4
     assert cost(KERNEL, 8, 64, 17, lhs, panels, "VRF, row_major", lone_line=1.0) == 0
     assert cost(KERNEL, 8, 64, 16, "L1, [b, m/8, k, m%8]", panels, "VRF, row_major", lone_line=1.0) == 0
+
+
+def test_one_vector_does_not_wait_for_a_few_rows_in_pages_of_their_own():
+    lhs, panels = "L2, row_major, s4096", "L1, [b, n/32, k, n%32]"
+    assert cost(KERNEL, 12, 64, 16, lhs, panels, "VRF, row_major", lone_line=1.0) == 0
+    assert cost(KERNEL, 13, 64, 16, lhs, panels, "VRF, row_major", lone_line=1.0) == 13 * 4
+
+
+def test_dot_products_wait_for_lines_of_lhs():
+    lhs, columns = "L2, row_major, s128", "L1, [b, n/1, k, n%1]"
+    move = cost(MoveAction(0, "L1"), 4, 64, 4, lhs, columns, "L2, row_major", dot_line=0.5)
+    assert move == 8
+    dots = [cost(KERNELS["dot_fma"], 4, 64, 4, lhs, columns, "L2, row_major", dot_line=x) for x in (0.5, 0.0)]
+    assert move == dots[0] - dots[1]
+    assert cost(MoveAction(0, "L1"), 4, 64, 4, lhs, "L2, row_major", "L2, row_major", dot_line=0.5) == 0
+
+
+def test_panels_that_come_alone_are_asked_for():
+    """By tiles of rows, if there are several. Single columns are not."""
+    lines = {"asked_line": 0.25, "unasked_line": 0.5, "gl_to_l2": LineCost(0.0, 0.0, packed=1.0)}
+    panels, others = "GL, [b, n/32, k, n%32]", ("GL, row_major", "GL, row_major")
+    for m, n, expected in ((16, 32, 64 * 2 * 0.75), (12, 32, 64 * 2), (16, 64, 64 * 4 * 1.5)):
+        assert cost(MoveAction(1, "L2"), m, 64, n, others[0], panels, others[1], **lines) == expected
+    columns = "GL, [b, n/1, k, n%1]"
+    assert cost(MoveAction(1, "L2"), 4, 64, 4, others[0], columns, others[1], **lines) == 16
 
 
 def test_tall_rows_in_place_do_not_thrash_unless_they_crowd():
