@@ -37,9 +37,7 @@ def main() -> None:
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
-    parser.add_argument(
-        "--threads", type=int, help="of contractions, conv (1) and models (1, then 2)"
-    )
+    parser.add_argument("--threads", type=int, help="of contractions, conv (1) and models (1, then 2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
