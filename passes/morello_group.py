@@ -38,7 +38,7 @@ class MorelloGroup(Pass):
     def run(self, op: Any) -> None:
         if self.prepare:
             lifting.without_zero_points(op)
-            for each, outcome in lifting.survey(op):
+            for each, outcome in lifting.survey(op, followers=False):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
                     lifting.own_zero_fill(lifting.read_through_copies(each))
             for each, outcome in lifting.survey(op):

@@ -11,7 +11,7 @@ from morello_mlir.errors import SpecError
 from .aliases import Aliases, nested_ops
 from .contraction import Contraction, recognise
 from .fills import fill_before, fill_on_tensors
-from .follow import chains
+from .follow import Orders, Surroundings, chains
 from .loops import Loop
 from .outcome import Covered, Lifted, NotLifted, Rejected
 from .plan import Finish, Plan, make_plan
@@ -46,31 +46,35 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
     return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)
 
 
-def survey(root: Any) -> list[tuple[Any, Lifted | Covered | Rejected]]:
-    """Every linalg op under `root` (bodies of linalg ops excluded), in order, and what becomes of it."""
+def survey(root: Any, followers: bool = True) -> list[tuple[Any, Lifted | Covered | Rejected]]:
+    """Every linalg op under `root` (bodies of linalg ops excluded), in order, and what becomes of it. followers:
+    whether contractions take elementwise ops in."""
     aliases = Aliases(_root(root))
     ops = [op for op in nested_ops(root) if is_linalg(op) and not is_linalg(op.parent)]
     found = {op: explain(op, aliases) for op in ops}
     members: dict[Any, Covered] = {}
-    for op in ops:
+    orders = Orders()
+    claimed = {op for op, outcome in found.items() if isinstance(outcome, Lifted)} if followers else set()
+    for op in list(claimed and ops):
         outcome = found[op]
         if isinstance(outcome, Lifted):
-            others = {o for o, f in found.items() if isinstance(f, Lifted)}
-            grown = with_followers(op, outcome, aliases, {*others, *members})
+            grown = with_followers(op, outcome, aliases, claimed, orders)
             found[op] = grown
             members.update(dict.fromkeys(grown.members, Covered(op)))
+            claimed.update(grown.members)
     covered = {f.fill: Covered(op) for op, f in found.items() if isinstance(f, Lifted) and _is_sole_user(op, f)}
     covered = {**covered, **members}
     return [(op, covered.get(op, outcome)) for op, outcome in found.items()]
 
 
-def with_followers(op: Any, lifted: Lifted, aliases: Aliases, claimed: Collection[Any]) -> Lifted:
+def with_followers(op: Any, lifted: Lifted, aliases: Aliases, claimed: Collection[Any], orders: Orders) -> Lifted:
     """`lifted`, what becomes of `op`, with as many of the elementwise ops around it as its Spec can do too. claimed:
     ops that it cannot have."""
     if any(loop.reduction for loop in lifted.plan.outer):
         return lifted
     contraction = recognise(op)
-    for chain in chains(op, contraction, lifted.zeroed, None if lifted.on_tensors else aliases, claimed):
+    where = Surroundings(orders.of(op), claimed, None if lifted.on_tensors else aliases)
+    for chain in chains(op, contraction, lifted.zeroed, where):
         try:
             plan = _plan_of(contraction, chain)
         except (NotLifted, SpecError):

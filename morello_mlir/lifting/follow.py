@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
@@ -19,16 +20,42 @@ from .then import MOST_OPS, Chain, Growth, origin
 _LOOKS = (*VIEWS, "memref.dim", "tensor.expand_shape", "tensor.collapse_shape", "cf.assert")
 
 
-def chains(
-    op: Any, contraction: Contraction, zeroed: Any, aliases: Aliases | None, claimed: Collection[Any]
-) -> Iterator[Chain]:
-    """What the Spec of the contraction `op` can do beside it, the most first.
+class Order:
+    """The ops of a block, and the place of each."""
 
-    zeroed: the op that sets the output to zeros. aliases: on memrefs, of the module. claimed: ops that are part of
-    other Specs.
-    """
-    on_tensors = aliases is None
-    seeker = _OnTensors(op, claimed) if aliases is None else _OnMemrefs(op, claimed, aliases)
+    def __init__(self, block: Any):
+        self.ops = [op.operation for op in block.operations]
+        self.place = {op: i for i, op in enumerate(self.ops)}
+
+
+class Orders:
+    """The order of blocks that do not change meanwhile."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Order] = {}
+
+    def of(self, op: Any) -> Order:
+        """That of the block which `op` is in."""
+        block = op.operation.block
+        if block not in self._known:
+            self._known[block] = Order(block)
+        return self._known[block]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Of a contraction: its block, ops that are part of other Specs, and, on memrefs, the aliases of the module."""
+
+    order: Order
+    claimed: Collection[Any]
+    aliases: Aliases | None
+
+
+def chains(op: Any, contraction: Contraction, zeroed: Any, where: Surroundings) -> Iterator[Chain]:
+    """What the Spec of the contraction `op` can do beside it, the most first. zeroed: the op that sets the output to
+    zeros."""
+    on_tensors = where.aliases is None
+    seeker = _OnTensors(op, where) if where.aliases is None else _OnMemrefs(op, where, where.aliases)
     start = Growth.start(contraction, op.results[0] if on_tensors else contraction.values[2])
     for begin, accumulates in _starts(start, op, seeker, contraction.values[2], zeroed):
         for growth in reversed([begin, *seeker.grow(begin)]):
@@ -59,11 +86,10 @@ def _is_broadcast(growth: Growth) -> bool:
 class _Seeker:
     """Walks through the block of a contraction."""
 
-    def __init__(self, op: Any, claimed: Collection[Any]):
+    def __init__(self, op: Any, where: Surroundings):
         self.op = op.operation
-        self.claimed = claimed
-        self.ops = [o.operation for o in op.operation.block.operations]
-        self.place = {o: i for i, o in enumerate(self.ops)}
+        self.claimed = where.claimed
+        self.ops, self.place = where.order.ops, where.order.place
 
     def initialiser(self, out: Any) -> Any:
         """The op that wrote what the contraction adds to, if that can be part of its Spec."""
@@ -75,7 +101,8 @@ class _Seeker:
 
     def grow(self, growth: Growth) -> Iterator[Growth]:
         """The chain with one more op after the other."""
-        for op in self.ops[self.place[self.op] + 1 :]:
+        for at in range(self.place[self.op] + 1, len(self.ops)):
+            op = self.ops[at]
             if len(growth.members) == MOST_OPS:
                 return
             if op.name in _LOOKS:
@@ -106,6 +133,10 @@ class _Seeker:
 
 
 class _OnTensors(_Seeker):
+    def ends(self, op: Any, growth: Growth) -> bool:
+        """What others read is the last of the chain."""
+        return growth.reads_known(op)
+
     def initialiser(self, out: Any) -> Any:
         owner = None if isinstance(out.owner, ir.Block) else out.owner.operation
         alone = len(list(out.uses)) == 1
@@ -132,13 +163,14 @@ def _users(value: Any) -> set[Any]:
 
 
 class _OnMemrefs(_Seeker):
-    def __init__(self, op: Any, claimed: Collection[Any], aliases: Aliases):
-        super().__init__(op, claimed)
+    def __init__(self, op: Any, where: Surroundings, aliases: Aliases):
+        super().__init__(op, where)
         self.aliases = aliases
 
     def initialiser(self, out: Any) -> Any:
         """The op that wrote `out` last."""
-        for op in reversed(self.ops[: self.place[self.op]]):
+        for at in reversed(range(self.place[self.op])):
+            op = self.ops[at]
             if self._touches(op, [out]):
                 written = is_structured(op) and len(operands_of(op)[1]) == 1 and operands_of(op)[1][0]
                 return op if written == out and op not in self.claimed else None
