@@ -15,8 +15,8 @@ import numpy as np
 from morello_mlir.errors import InputError, MorelloError
 from morello_mlir.targets.host import tiles_permitted
 
+from . import allocator, fastcall, jit, pool
 from . import bind as binding
-from . import fastcall, jit, pool
 from .arguments import Memory, array_slots, as_array, check_array, memory_for, scalar_slots, shares
 from .build import Build
 from .cache import ObjectCache
@@ -62,6 +62,8 @@ class Program:
             tiles_permitted()  # Whoever chose the target may not have asked; it has to be done once in each process.
         if pool.ENTRY in build.ir:
             imports |= pool.symbols()
+        if "@malloc(" in build.ir:
+            imports |= allocator.symbols()
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}
         if build.direct:
             imports |= fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}
