@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_blocks_that_are_held_are_different(calls):
     sizes = [70_000 + 1000 * i for i in range(60)]
     blocks = [allocate(size) for size in sizes]
     spans = sorted(zip(blocks, sizes, strict=True))
-    assert all(a + n <= b for (a, n), (b, _) in zip(spans, spans[1:], strict=False))
+    assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(spans))
     for block in blocks:
         release(block)
 
