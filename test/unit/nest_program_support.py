@@ -123,6 +123,13 @@ class Program:
         self.line(f"{out.name} = {name} ins({names} : {types}) outs({start.name} : {start.type}) -> {out.type}")
         return out
 
+    def reshaped(self, x: Tensor, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Tensor:
+        """`x` with the dims of each group made one."""
+        out = self._value(shape, x.dtype)
+        listed = [list(g) for g in groups]
+        self.line(f"{out.name} = tensor.collapse_shape {x.name} {listed} : {x.type} into {out.type}")
+        return out
+
     def text(self, *results: Tensor) -> str:
         arguments = ", ".join(f"{a.name}: {a.type}" for a in self._arguments)
         types = ", ".join(r.type for r in results)

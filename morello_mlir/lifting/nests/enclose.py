@@ -43,6 +43,7 @@ class _Enclosure:
         self._inside = sorted(nest.members, key=lambda op: order[op])
         self._root = self._inside[-1]
         self._dependent = self._dependents(order)
+        self._loose = self._reshapes() + self._starts()
         #: Of ops that are computed here too, by their first results: the op here.
         self._here: dict[Any, Any] = {}
 
@@ -215,12 +216,33 @@ class _Enclosure:
         if given is not None:
             self._root.attributes[SCHEDULE] = given
 
+    def _reshapes(self) -> list[Any]:
+        """The reshapes of members' results."""
+        found: list[Any] = []
+        todo = list(self.nest.members)
+        while todo:
+            for result in todo.pop().results:
+                views = [u.owner.operation for u in result.uses if u.owner.operation.name in VIEWS]
+                found += views
+                todo += views
+        return found
+
+    def _starts(self) -> list[Any]:
+        """The empty tensors that members write to."""
+        values = {v for op in self.nest.members for v in op.operands if _is_empty(v)}
+        return [v.owner.operation for v in values]
+
     def _erase_unused(self) -> None:
         """Erases reshapes that only members used, and what they wrote to."""
-        for op in reversed([o.operation for o in self._block.operations]):
-            simple = op.name in VIEWS or op.name == "tensor.empty"
-            if simple and not any(len(list(r.uses)) for r in op.results):
-                op.erase()
+        left, count = self._loose, -1
+        while len(left) != count:
+            count, kept = len(left), []
+            for op in left:
+                if any(len(list(r.uses)) for r in op.results):
+                    kept.append(op)
+                else:
+                    op.erase()
+            left = kept
 
 
 def _i64(value: int) -> Any:
