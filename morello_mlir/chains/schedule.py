@@ -22,6 +22,7 @@ memory, or in the place of another. Every stage then has a schedule of its own k
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,6 +33,7 @@ from ..search.schedule import DEEPEST, INDENT
 _TILE = re.compile(r"(parallel )?tile (b|m) by ([0-9]{1,12})(?: over ([0-9]{1,3}))?:")
 _PACK = re.compile(r"pack rhs of stage ([0-9]{1,3}) to (GL|L2) as (.+)")
 _BUFFERIZE = re.compile(r"bufferize t([0-9]{1,3}) (?:to (GL|L2)|in t([0-9]{1,3}))")
+_ONLINE = re.compile(r"online n by ([0-9]{1,12}):")
 _STAGE = re.compile(r"stage ([0-9]{1,3}):")
 
 
@@ -81,6 +83,21 @@ class Stages(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Online(Hashed):
+    """One tile in the online form (see `online`), `size` columns at once. home: the memory of a block's scores.
+    schedules: the texts of `PARTS`; rest: those of `REST` for the columns that are left over, or nothing."""
+
+    size: int
+    home: str
+    schedules: tuple[str, ...]
+    rest: tuple[str, ...] = ()
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return f"online n by {self.size}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hole(Hashed):
     """What the search is to fill in."""
 
@@ -90,7 +107,10 @@ class Hole(Hashed):
         return "?"
 
 
-Node: TypeAlias = Loop | PackRhs | Stages | Hole
+Node: TypeAlias = Loop | PackRhs | Stages | Online | Hole
+#: The parts of the online form, in the order of a schedule, and those that a remainder does in its own way.
+PARTS = ("scores", "start", "update", "carry", "rescale", "weigh", "finish")
+REST = ("scores", "update", "weigh")
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -102,8 +122,9 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def has_hole(node: Node) -> bool:
     """Whether something is left to the search."""
-    if isinstance(node, Stages):
-        return any(line.strip() == "?" for text in node.schedules for line in text.splitlines())
+    if isinstance(node, (Stages, Online)):
+        texts = node.schedules if isinstance(node, Stages) else (*node.schedules, *node.rest)
+        return any(line.strip() == "?" for text in texts for line in text.splitlines())
     return isinstance(node, Hole) or any(has_hole(c) for c in children(node))
 
 
@@ -128,8 +149,20 @@ def to_text(root: Node) -> str:
             for i, text in enumerate(node.schedules):
                 lines.append(f"{pad}stage {i + 1}:")
                 lines.extend(pad + INDENT + line for line in text.splitlines())
+        elif isinstance(node, Online):
+            lines.append(f"{pad}{node.label()}:")
+            lines.append(f"{pad + INDENT}bufferize t0 to {node.home}")
+            parts(PARTS, node.schedules, pad + INDENT)
+            if node.rest:
+                lines.append(f"{pad}rest:")
+                parts(REST, node.rest, pad + INDENT)
         else:
             lines.append(pad + "?")
+
+    def parts(names: Sequence[str], schedules: Sequence[str], pad: str) -> None:
+        for name, text in zip(names, schedules, strict=True):
+            lines.append(f"{pad}{name}:")
+            lines.extend(pad + INDENT + line for line in text.splitlines())
 
     emit(root, 0)
     return "\n".join(lines)
@@ -165,9 +198,11 @@ class _Parser:
         if text == "?":
             self.at += 1
             return Hole()
+        if m := _ONLINE.fullmatch(text):
+            return self.online(int(m[1]), indent)
         if _BUFFERIZE.fullmatch(text) or _STAGE.fullmatch(text):
             return self.stages(indent)
-        raise self.fail("unknown step (have tile, parallel tile, pack rhs of stage, bufferize, stage, ?)")
+        raise self.fail("unknown step (have tile, parallel tile, pack rhs of stage, online, bufferize, stage, ?)")
 
     def loop(self, m: re.Match[str], indent: int, depth: int) -> Node:
         size = int(m[3])
@@ -188,6 +223,43 @@ class _Parser:
             raise self.fail("a body must follow, indented")
         return self.block(depth + 1)
 
+    def online(self, size: int, indent: int) -> Node:
+        if size < 1:
+            raise self.fail("the size must be positive")
+        self.at += 1
+        inner = self.lines[self.at][0] if self.at < len(self.lines) else indent
+        m = _BUFFERIZE.fullmatch(self.lines[self.at][1]) if inner > indent else None
+        if not m or m[1] != "0" or not m[2]:
+            raise self.fail("'bufferize t0 to' a memory must follow, indented")
+        self.at += 1
+        schedules = self.parts(PARTS, inner)
+        rest: tuple[str, ...] = ()
+        if self.next_is(indent) and self.lines[self.at][1] == "rest:":
+            self.at += 1
+            rest = self.parts(REST, self.lines[self.at][0] if self.at < len(self.lines) else inner)
+        return Online(size, m[2], schedules, rest)
+
+    def parts(self, names: Sequence[str], indent: int) -> tuple[str, ...]:
+        """The schedules of parts, each under its name."""
+        found = []
+        for name in names:
+            if not self.next_is(indent) or self.lines[self.at][1] != f"{name}:":
+                raise self.fail(f"'{name}:' must follow")
+            self.at += 1
+            found.append(self.own(indent))
+        return tuple(found)
+
+    def own(self, indent: int) -> str:
+        """The text of the lines that follow, deeper than `indent`."""
+        start = self.at
+        while self.at < len(self.lines) and self.lines[self.at][0] > indent:
+            self.at += 1
+        own = self.lines[start : self.at]
+        if not own:
+            raise self.fail("its schedule must follow, indented")
+        left = own[0][0]
+        return "\n".join(" " * (i - left) + text for i, text in own)
+
     def stages(self, indent: int) -> Node:
         homes: list[str] = []
         schedules: list[str] = []
@@ -200,14 +272,7 @@ class _Parser:
             if int(m[1]) != len(schedules) + 1:
                 raise self.fail(f"stage {len(schedules) + 1} comes first")
             self.at += 1
-            start = self.at
-            while self.at < len(self.lines) and self.lines[self.at][0] > indent:
-                self.at += 1
-            own = self.lines[start : self.at]
-            if not own:
-                raise self.fail("the schedule of a stage must follow, indented")
-            left = own[0][0]
-            schedules.append("\n".join(" " * (i - left) + text for i, text in own))
+            schedules.append(self.own(indent))
         return Stages(tuple(homes), tuple(schedules))
 
 

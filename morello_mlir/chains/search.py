@@ -3,7 +3,8 @@
 The declared space: threads share b (one each) or tiles of m, or one does it all; b is tiled by 1; the rhs of any
 contraction may be packed for all tiles; m is tiled by any size of the scale, or not; each intermediate result lives in
 L2 or GL, or in the place of another that it may overwrite. A remainder has the homes that are best for it. (Homes that
-leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.)
+leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.) A tile of
+attention may also have its online form, in blocks of any size of the scale (see `online`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import RLock
 
-from ..actions import TableKey, scale
+from ..actions import scale
 from ..errors import MorelloError, ScheduleError, SpecError
 from ..nests import NestSpec
 from ..nests.search import nest_search_for
@@ -26,10 +27,11 @@ from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
 from .answers import Answer, Answers, answer_space
-from .schedule import Hole, Loop, Node, PackRhs, Stages, has_hole
+from .online_search import OnlineSearch
+from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, has_hole
 from .schedule import parse as parse_chain
 from .schedule import to_text as chain_text
-from .space import Point
+from .space import Point, is_tabled
 from .spec import ChainSpec
 
 
@@ -64,6 +66,7 @@ class ChainSearch:
         self.search = search
         self.target = search.target
         self.nests = nest_search_for(search.target)
+        self.online = OnlineSearch(search, self.nests)
         self._costs: dict[object, float] = {}
         self._solved: dict[ChainSpec, _Found] = {}
         self._lock = RLock()
@@ -201,7 +204,8 @@ class ChainSearch:
             cost = sum(self.stage_cost(point, at, homes) for at in range(len(point.spec.stages)))
             if cost < best.cost:
                 best = _Found(cost, Stages(homes, ()))
-        return best
+        cost, online = self.online.best(point)
+        return _Found(cost, online) if online is not None and cost < best.cost else best
 
     # ------------------------------------------------------------ stages
 
@@ -214,7 +218,7 @@ class ChainSearch:
                 self._costs[goal] = self.nests.solve(goal).cost
             return self._costs[goal]
         key, dims, left = point.table_point(at, homes, self.target)
-        if not _is_tabled(key, left, self.target):
+        if not is_tabled(key, left, self.target):
             return INFINITE
         name = (key, *dims.values(), left["L2"])
         if name not in self._costs:
@@ -238,6 +242,8 @@ class ChainSearch:
             return replace(node, body=self._filled(body, node.body), rest=left)
         if isinstance(node, PackRhs):
             return replace(node, body=self._filled(point.pack(node, self.target), node.body))
+        if isinstance(node, Online):
+            return self.online.filled(point, node)
         assert isinstance(node, Stages)
         count = len(point.spec.stages)
         return replace(node, schedules=tuple(self._schedule(point, at, node.homes) for at in range(count)))
@@ -247,7 +253,7 @@ class ChainSearch:
         if isinstance(goal, NestSpec):
             return to_text(self.nests.solve(goal).schedule)
         key, dims, left = point.table_point(at, homes, self.target)
-        if not _is_tabled(key, left, self.target):
+        if not is_tabled(key, left, self.target):
             return to_text(self.search.solve(goal).schedule)
         if self.stage_cost(point, at, homes) >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {goal}")
@@ -280,6 +286,8 @@ class ChainSearch:
             return replace(node, body=self._complete(body, node.body), rest=left)
         if isinstance(node, PackRhs):
             return replace(node, body=self._complete(point.pack(node, self.target), node.body))
+        if isinstance(node, Online):
+            return self.online.filled(point, node)
         point.check_homes(node)
         count = len(point.spec.stages)
         given = node.schedules or ("?",) * count
@@ -304,6 +312,8 @@ class ChainSearch:
             return self.loop_cost(point, node, self.price(body, node.body), left)
         if isinstance(node, PackRhs):
             return self._pack_cost(point, node) + self.price(point.pack(node, self.target), node.body)
+        if isinstance(node, Online):
+            return self.online.price(point, node)
         assert isinstance(node, Stages)
         point.check_homes(node)
         total = 0.0
@@ -314,11 +324,6 @@ class ChainSearch:
             else:
                 total += self.nests.complete(goal.canonical(), parse(text)).cost
         return total
-
-
-def _is_tabled(key: TableKey, left: Mapping[str, int], target: Target) -> bool:
-    """Whether tables have states with that much of L2: while nothing is in it, but may still be, all of it is there."""
-    return key.limit_axis() == "L2" or "GL" not in key.memories or left["L2"] == target.limits["L2"]
 
 
 _searches: dict[Search, ChainSearch] = {}

@@ -3,6 +3,7 @@ goals that are left for the stages. Each is declared once: search, legality, pri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..actions import MoveAction, OperandState, TableKey, form_of, key_of, matters, reason, spec_of
@@ -83,7 +84,7 @@ class Point:
                 raise ScheduleError(f"{step.label()}: {reason(condition)}")
         used = int(move.uses(key, dims, target).get("L2", 0))
         packed = (*self.packed, (step.stage, step.memory, step.form))
-        return replace(self, l2=_steps(self.l2 - used, target), packed=packed)
+        return replace(self, l2=steps(self.l2 - used, target), packed=packed)
 
     def move(self, step: PackRhs) -> MoveAction:
         """The move that a pack is. Raises ScheduleError."""
@@ -121,10 +122,7 @@ class Point:
         """Elements from one row of intermediate result `t` to the next: whole lines, and one more where rows would all
         fall into few sets of the caches."""
         stage = self.spec.stages[t]
-        size = element_bytes(stage.dtype)
-        lines = ceil_div(stage.shape[2] * size, LINE)
-        crowded = lines * LINE % CROWDED == 0 and self.dims[1] > 1
-        return int((lines + crowded) * LINE // size)
+        return row_of(stage.shape[2], stage.dtype, self.dims[1])
 
     def lines(self, t: int) -> int:
         """Lines of memory that a tile of intermediate result `t` takes."""
@@ -171,12 +169,17 @@ class Point:
         for i, name in ((0, stage.reads[0]), (2, f"t{at}" if at + 1 < len(self.spec.stages) else "")):
             if name.startswith("t"):
                 key = key.with_operand(i, self._state(key.operands[i], homes, int(name[1:])))
+        key = self.with_packs(at, key)
+        left = {**target.limits, "L2": steps(self.l2_left(homes), target)}
+        return key, {**dims, "m": self.dims[1]}, left
+
+    def with_packs(self, at: int, key: TableKey) -> TableKey:
+        """`key`, of stage `at`, with its rhs where a pack has put it."""
         for number, memory, form in self.packed:
             if number == at:
                 step = PackRhs(number, memory, form, Stages((), ()))
                 key = key.with_operand(RHS, self.move(step).moved(key))
-        left = {**target.limits, "L2": _steps(self.l2_left(homes), target)}
-        return key, {**dims, "m": self.dims[1]}, left
+        return key
 
     def _state(self, state: OperandState, homes: tuple[str, ...], t: int) -> OperandState:
         t = self.home(homes, t)
@@ -207,7 +210,21 @@ class Point:
         return replace(stage.goal, dims=(1, self.dims[1], stage.goal.dims[2]), operands=tuple(operands))
 
 
-def _steps(lines: int, target: Target) -> int:
+def row_of(columns: int, dtype: str, rows: int) -> int:
+    """Elements from one row of a tile in scratch to the next: whole lines, and one more where rows would all fall into
+    few sets of the caches."""
+    size = element_bytes(dtype)
+    lines = ceil_div(columns * size, LINE)
+    crowded = lines * LINE % CROWDED == 0 and rows > 1
+    return int((lines + crowded) * LINE // size)
+
+
+def steps(lines: int, target: Target) -> int:
     """Rounded down to what tables tell apart."""
     step = target.l2.step
     return lines // step * step if lines >= 0 else -1
+
+
+def is_tabled(key: TableKey, left: Mapping[str, int], target: Target) -> bool:
+    """Whether tables have states with that much of L2: while nothing is in it, but may still be, all of it is there."""
+    return key.limit_axis() == "L2" or "GL" not in key.memories or left["L2"] == target.limits["L2"]

@@ -103,14 +103,14 @@ class ChainSpec:
             if stage.goal.operands[i].dtype != made.dtype:
                 raise SpecError(f"{name} is {made.dtype}, and {stage.goal.operands[i].dtype} here")
             if isinstance(stage.goal, Spec):
-                if stage.goal.operand_shape(0) != made.shape or not _is_dense(stage.goal, 0):
+                if stage.goal.operand_shape(0) != made.shape or not is_dense(stage.goal, 0):
                     raise SpecError(f"{name} is a dense {list(made.shape)}, and something else here")
             elif stage.goal.operands[i].strides != _strides_of(made.shape):
                 raise SpecError(f"{name} has the strides {list(_strides_of(made.shape))}, not others")
         if at + 1 < len(self.stages):
             last = len(stage.goal.operands) - 1
             if isinstance(stage.goal, Spec):
-                dense = _is_dense(stage.goal, last)
+                dense = is_dense(stage.goal, last)
             else:
                 dense = stage.goal.operands[last].strides == _strides_of(stage.shape)
             if not dense:
@@ -261,7 +261,7 @@ def _is_part(goal: Spec) -> bool:
     return bool(goal.limits) or goal.far or goal.forked
 
 
-def _is_dense(goal: Spec, i: int) -> bool:
+def is_dense(goal: Spec, i: int) -> bool:
     """Whether operand `i` of a contraction lies row by row without gaps."""
     t = goal.operands[i]
     return str(t.layout) == str(t.layout.permutation((0, 1, 2))) and t.row_stride is None and t.unit

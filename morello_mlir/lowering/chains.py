@@ -4,7 +4,6 @@ tile, with their schedules. These are executed like any others."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,21 +11,20 @@ from typing import Any
 from mlir import ir
 
 from ..chains import ChainSpec
-from ..chains.schedule import Loop, Node, PackRhs, Stages, has_hole, parse
+from ..chains.online import Form
+from ..chains.schedule import Loop, Node, Online, PackRhs, Stages, has_hole, parse
 from ..chains.search import chain_search_for
 from ..chains.space import RHS, Point
-from ..dialect import ChainOp, op_name
-from ..dialect.spec_op import NEST
+from ..dialect import ChainOp
 from ..errors import ScheduleError, SpecError
-from ..nests import NestSpec
-from ..nests.search import nest_search_for
 from ..search import schedule
 from ..spec import Spec, dtype_bytes
 from ..targets import LINE, Target
 from .builder import Builder, Index
 from .execute import module_of, symbols
-from .leftover import attributes
+from .goals import emit_goal
 from .machine import Machine
+from .online import OnlineEmitter, scratch_bytes
 from .outline import INTERNAL, THREADS
 from .pack import emit_pack
 from .plan import ALIGNMENT, panels_of
@@ -65,6 +63,8 @@ class Emitter:
             return most * point.shares(node)
         if isinstance(node, PackRhs):
             return self._pack_bytes(point, node) + self.scratch(point.pack(node, self.target), node.body)
+        if isinstance(node, Online):
+            return scratch_bytes(Form(point, node.size, node.home, self.target))
         assert isinstance(node, Stages)
         return sum(point.lines(t) * LINE for t, home in enumerate(node.homes) if not home.startswith("t"))
 
@@ -90,6 +90,9 @@ class Emitter:
             self._loop(b, node, env)
         elif isinstance(node, PackRhs):
             self._pack(b, node, env)
+        elif isinstance(node, Online):
+            form = Form(env.point, node.size, node.home, self.target)
+            OnlineEmitter(b, form, node, env.operands, env.packed).emit(env.arena)
         else:
             assert isinstance(node, Stages)
             self._stages(b, node, env)
@@ -214,13 +217,8 @@ class Emitter:
             if stage.is_contraction:
                 # What is done to the sums has its operands behind the output.
                 operands.insert(2, operands.pop())
-            goal = self.nests_goal(point.goal(at, node.homes, self.target))
-            tree = schedule.parse(node.schedules[at])
-            emit_goal(b, goal, tree, operands)
-
-    def nests_goal(self, goal: Spec | NestSpec) -> Spec | NestSpec:
-        """The form of a goal whose dims its schedule names."""
-        return goal if isinstance(goal, Spec) else nest_search_for(self.target).goal(goal.canonical())
+            goal = point.goal(at, node.homes, self.target)
+            emit_goal(b, goal, schedule.parse(node.schedules[at]), operands, self.target)
 
     def _room(self, b: Builder, env: Env, t: int, start: int) -> Operand:
         """A tile of an intermediate result, in the scratch."""
@@ -233,31 +231,6 @@ class Emitter:
             f"memref.subview {room}[0, 0, 0] [1, {rows}, {columns}] [1, 1, 1] : {whole} to {view.static_type}"
         )
         return Operand(view, b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
-
-
-def emit_goal(b: Builder, goal: Spec | NestSpec, tree: schedule.Node, operands: Sequence[Operand]) -> None:
-    """A `morello.spec` or a nest with its schedule."""
-    types = ", ".join(o.view.type for o in operands)
-    names = ", ".join(o.name for o in operands)
-    if isinstance(goal, Spec):
-        name, text = op_name(len(operands)), attributes(goal, tree)
-    else:
-        name, text = f"{NEST}{len(operands)}", nest_attributes(goal, tree)
-    b.line(f'"{name}"({names}) {text} : ({types}) -> ()')
-
-
-def nest_attributes(goal: NestSpec, tree: schedule.Node) -> str:
-    """The attribute dictionary of a nest, as text."""
-    parts = [
-        f'function = "{goal.function}"',
-        f"dims = array<i64: {', '.join(map(str, goal.dims))}>",
-        f"scan = array<i64{': ' if goal.scan_dims else ''}{', '.join(map(str, goal.scan_dims))}>",
-        f"operands = [{', '.join(json.dumps(str(o)) for o in goal.operands)}]",
-        f"body = {json.dumps(str(goal.body))}",
-        f"schedule = [{', '.join(json.dumps(line) for line in schedule.to_text(tree).splitlines())}]",
-    ]
-    parts += [flag for flag in ("serial", "far") if getattr(goal, flag)]
-    return "{" + ", ".join(parts) + "}"
 
 
 def expand(op: ChainOp, target: Target) -> None:

@@ -128,3 +128,47 @@ def test_constants_of_the_module_stay() -> None:
     x, w, v = (rng.standard_normal(s).astype("f4") for s in ((8, 16), (16, 16), (16, 8)))
     assert module.left == 0
     np.testing.assert_allclose(module.f(x, w, v), x @ w @ v + np.arange(8, dtype="f4"), rtol=1e-4, atol=1e-4)
+
+
+PARTS = ("scores", "start", "update", "carry", "rescale", "weigh", "finish")
+
+
+def online(size: int, rest: bool, indent: str, home: str = "L2") -> str:
+    lines = [f"online n by {size}:", f"    bufferize t0 to {home}"]
+    lines += [line for part in PARTS for line in (f"    {part}:", "        ?")]
+    if rest:
+        lines += ["rest:", *(line for part in ("scores", "update", "weigh") for line in (f"    {part}:", "        ?"))]
+    return "\n".join(indent + line for line in lines)
+
+
+@pytest.mark.parametrize(("n", "size"), [(16, 8), (21, 8), (9, 8), (13, 1), (24, 4)])
+@pytest.mark.parametrize("then", ["", SCALE])
+def test_online(n: int, size: int, then: str) -> None:
+    schedule = f"tile b by 1:\n    tile m by 4:\n{online(size, n % size > 0, '        ')}\n    rest:\n        ?"
+    check(2, 7, 5, n, 6, then=then, schedule=schedule)
+
+
+def test_online_with_packs_and_threads() -> None:
+    inner = online(8, True, " " * 8, "GL")
+    packs = "    pack rhs of stage 1 to L2 as [b, n/8, k, n%8]\n    pack rhs of stage 3 to GL as [b, n/8, k, n%8]\n"
+    check(3, 6, 5, 20, 9, threads=2, schedule=f"parallel tile b by 1:\n{packs}    tile m by 3:\n{inner}")
+
+
+@pytest.mark.parametrize("form", ["?", online(4, True, "")])
+def test_rows_of_infinities(form: str) -> None:
+    """What is -inf everywhere in a block, or in a row, and what is infinite or no number: as NumPy has it."""
+    b, m, d, n, e = 1, 6, 1, 10, 2
+    q = np.ones((b, m, d), np.float32)
+    k = np.zeros((b, n, d), np.float32)
+    k[0, :4] = -np.inf
+    k[0, 7] = 3.0
+    q[0, 1], q[0, 2] = np.nan, -1.0
+    v = np.random.default_rng(0).standard_normal((b, n, e)).astype(np.float32)
+    out = np.zeros((b, m, e), np.float32)
+    text = module(b, m, d, n, e, schedule=form)
+    morello_mlir.compile(text, target="avx2", memo="off", threads=1).f(q, k, np.zeros(n, np.float32), v, out)
+    with np.errstate(invalid="ignore"):
+        scores = q @ k.transpose(0, 2, 1)
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        want = scores / scores.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)

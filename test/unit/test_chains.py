@@ -129,6 +129,9 @@ def test_schedule_text_round_trip() -> None:
         ("bufferize t1 to L2\nstage 1:\n    ?", "t0 comes first"),
         ("stage 2:\n    ?", "stage 1 comes first"),
         ("stage 1:\nstage 2:\n    ?", "must follow, indented"),
+        ("online n by 0:\n    ?", "must be positive"),
+        ("online n by 4:\n    ?", "bufferize t0 to"),
+        ("online n by 4:\n    bufferize t0 to L2\n    start:\n        ?", "'scores:' must follow"),
     ],
 )
 def test_schedules_that_cannot_be_read(text: str, why: str) -> None:

@@ -1,0 +1,233 @@
+"""The online form of a chain of a contraction, a softmax and another contraction: the columns of the softmax in
+blocks, so that not even a row of scores exists as a whole.
+
+    m = -max float; l = 0
+    for every block of columns:
+        scores  t0 = x0 @ x1, of the block
+        update  m' = max(m, max t0); t0 = exp(t0 - m'); s = sum t0
+        carry   c = exp(m - m'); l = c * l + s; m = m'
+        rescale y = c * y
+        weigh   y = y + t0 @ x2, of the block
+    finish      y = y / l
+
+The first block has a `start` in place of `update`, and nothing to carry or to rescale. (Milakov and Gimelshein,
+arXiv 1805.02867; Dao et al., arXiv 2205.14135.) A maximum of nothing but -inf counts as the smallest float: such a
+block weighs nothing, and a row of nothing else is 0 / 0, as in the other form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..actions import OperandState, TableKey, matters, spec_of
+from ..errors import ScheduleError
+from ..nests import NestSpec, Operand
+from ..nests.body import Body, BodyBuilder
+from ..nests.ops import element_bytes
+from ..spec import Layout, Spec, stride_class
+from ..targets import LINE, Target, ceil_div
+from .space import RHS, Point, row_of, steps
+from .spec import is_dense
+
+#: Values of each row that are carried along: the maximum, the one before, the sum, the block's sum, the correction.
+STATE = ("m", "before", "l", "s", "c")
+_SMALLEST = {"f32": float(np.finfo(np.float32).min), "f64": float(np.finfo(np.float64).min)}
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """What `start` and `update` do to the inputs of a softmax's body."""
+
+    start: Body
+    update: Body
+
+
+def softmax_of(point: Point) -> Softmax | None:
+    """The bodies of a chain that has an online form; None where it has none."""
+    stages = point.spec.stages
+    if len(stages) != 3 or [s.is_contraction for s in stages] != [True, False, True]:
+        return None
+    nest = stages[1].goal
+    assert isinstance(nest, NestSpec)
+    if nest.function != "Softmax" or nest.operands[-1].dtype not in _SMALLEST or not nest.scan[2]:
+        return None
+    # The output is stepped through by nests, which must know how it lies.
+    last = stages[2].goal
+    assert isinstance(last, Spec)
+    if stages[2].reads[0] != "t1" or not is_dense(last, 2) or last.then:
+        return None
+    if {s.dtype for s in stages} != {nest.operands[-1].dtype}:
+        return None
+    return Softmax(_softmax(nest, None), _softmax(nest, len(nest.inputs)))
+
+
+def _softmax(nest: NestSpec, before: int | None) -> Body:
+    """exp(x - m), m and the sum, m being the largest of x, the smallest float and, if `before` says so, that input."""
+    v = nest.body.values
+    exp = v[v[nest.body.outputs[0]].args[0]]
+    x, largest = v[exp.args[0]].args
+    dtype, kind = v[x].dtype, v[largest].op.removeprefix("reduce_")
+    b = BodyBuilder()
+    made: dict[int, int] = {}
+    for at in sorted(nest.body.depends(x)):
+        made[at] = b.add(v[at], [made[a] for a in v[at].args])
+    least = b.const(_SMALLEST[dtype], dtype) if before is None else b.input(before, dtype)
+    m = b.op(kind, b.reduce(kind, made[x]), least)
+    weights = b.op("exp", b.op("sub", made[x], m))
+    return b.build([weights, m, b.reduce("sum", weights)])
+
+
+def _bodies(dtype: str) -> dict[str, Body]:
+    """Those that do not depend on the softmax."""
+    b = BodyBuilder()
+    m, new, total, part = (b.input(k, dtype) for k in range(4))
+    c = b.op("exp", b.op("sub", m, new))
+    carry = b.build([c, b.op("add", b.op("mul", total, c), part), new])
+    b = BodyBuilder()
+    rescale = b.build([b.op("mul", b.input(0, dtype), b.input(1, dtype))])
+    b = BodyBuilder()
+    return {"carry": carry, "rescale": rescale, "finish": b.build([b.op("div", b.input(0, dtype), b.input(1, dtype))])}
+
+
+@dataclass(frozen=True)
+class Form:
+    """The online form of a tile: `size` columns at once, in `home`."""
+
+    point: Point
+    size: int
+    home: str
+    target: Target
+
+    @property
+    def softmax(self) -> Softmax:
+        found = softmax_of(self.point)
+        assert found is not None
+        return found
+
+    @property
+    def columns(self) -> int:
+        return self.point.spec.stages[0].shape[2]
+
+    @property
+    def rest(self) -> int:
+        return self.columns % self.size
+
+    @property
+    def dtype(self) -> str:
+        return self.point.spec.stages[0].dtype
+
+    @property
+    def row(self) -> int:
+        """Elements from one row of the tile of scores to the next."""
+        return row_of(self.size, self.dtype, self.point.dims[1])
+
+    @property
+    def tile_lines(self) -> int:
+        return int(ceil_div(self.point.dims[1] * self.row * element_bytes(self.dtype), LINE))
+
+    @property
+    def state_lines(self) -> int:
+        """Lines of one of the values that rows carry along."""
+        return int(ceil_div(self.point.dims[1] * element_bytes(self.dtype), LINE))
+
+    @property
+    def left(self) -> int:
+        """Lines of L2 that are left for the parts."""
+        used = self.tile_lines + len(STATE) * self.state_lines if self.home == "L2" else 0
+        return steps(self.point.l2 - used, self.target)
+
+    def check(self) -> None:
+        """Raises ScheduleError where there is no such form."""
+        label = f"online n by {self.size}"
+        if softmax_of(self.point) is None:
+            raise ScheduleError(f"{label}: it is no chain of a contraction, a softmax over n and a contraction")
+        if self.point.dims[0] != 1:
+            raise ScheduleError(f"{label}: tile b by 1 first")
+        if self.size >= self.columns:
+            raise ScheduleError(f"{label}: the size must be less than n={self.columns}")
+        if self.size % self.width:
+            raise ScheduleError(f"{label}: n is packed in panels of {self.width}: the size must be a multiple of it")
+        if self.left < 0:
+            raise ScheduleError(f"{label}: the scores do not fit L2, which has {self.point.l2} lines left")
+
+    @property
+    def width(self) -> int:
+        """Of the panels that blocks of columns start at."""
+        return self.contraction("scores", self.size)[0].pack_width("n")
+
+    # ------------------------------------------------------------ goals
+
+    def contraction(self, part: str, width: int) -> tuple[TableKey, dict[str, int], dict[str, int]]:
+        """Where the tables have `scores` or `weigh` of `width` columns: key, sizes, and what it may take."""
+        at = 0 if part == "scores" else 2
+        key, dims = self.point.whole(at, self.target)
+        if part == "scores":
+            key = replace(key, function=self.point.contraction(at).function)
+        operand = 2 if part == "scores" else 0
+        stride = stride_class(self.row * element_bytes(self.dtype))
+        state = OperandState(self.home, Layout.permutation((0, 1, 2)), stride, dtype=key.operands[operand].dtype)
+        key = self.point.with_packs(at, key.with_operand(operand, state))
+        dims = {**dims, "m": self.point.dims[1], "n" if part == "scores" else "k": width}
+        return key, dims, {**self.target.limits, "L2": self.left}
+
+    def goal(self, part: str, width: int, first: bool = False) -> Spec | NestSpec:
+        """What is left of a part. first: of the first block, where `weigh` overwrites."""
+        if part in ("scores", "weigh"):
+            key, dims, left = self.contraction(part, width)
+            if first:
+                key = replace(key, function=key.function.removesuffix("Accum"))
+            keep = {m: v for m, v in left.items() if v != self.target.limits[m] and matters(key, m)}
+            spec = spec_of(key, dims, keep)
+            then = self.point.contraction(0).then if part == "scores" else None
+            return spec if then is None else replace(spec, then=then).canonical()
+        if part in ("start", "update"):
+            return self._softmax_goal(part, width)
+        return self._rows_goal(part)
+
+    def _held(self, alias: int | None = None) -> Operand:
+        """A value of every row."""
+        return Operand(self.dtype, self.home, (0, 1 if self.point.dims[1] > 1 else 0, 0), alias)
+
+    def _softmax_goal(self, part: str, width: int) -> NestSpec:
+        nest = self.point.spec.stages[1].goal
+        assert isinstance(nest, NestSpec)
+        reads = self.point.spec.stages[1].reads
+        at = reads.index("t0")
+        rows = self.point.dims[1]
+        scores = Operand(self.dtype, self.home, (0, self.row if rows > 1 else 0, 1 if width > 1 else 0))
+        inputs = [scores if i == at else o for i, o in enumerate(nest.inputs)]
+        inputs += [self._held()] if part == "update" else []
+        outputs = [replace(scores, alias=at), self._held(), self._held()]
+        body = self.softmax.start if part == "start" else self.softmax.update
+        return NestSpec((1, rows, width), (False, False, True), (*inputs, *outputs), body)
+
+    def _rows_goal(self, part: str) -> NestSpec:
+        rows, last = self.point.dims[1], self.point.spec.stages[2]
+        body = _bodies(self.dtype)[part]
+        if part == "carry":
+            held = [self._held()] * 4
+            out = [self._held(), self._held(2), self._held(0)]
+            flat = tuple(replace(o, strides=o.strides[1:2]) for o in (*held, *out))
+            return NestSpec((rows,), (False,), flat, body)
+        columns = last.shape[2]
+        y = Operand(self.dtype, "GL", (0, columns if rows > 1 else 0, 1 if columns > 1 else 0))
+        return NestSpec((1, rows, columns), (False,) * 3, (y, self._held(), replace(y, alias=0)), body)
+
+    # ------------------------------------------------------------ names of operands
+
+    def operands(self, part: str) -> tuple[str, ...]:
+        """The names of the operands of a part, as its op has them: x0, ..., y; t0; and those of STATE."""
+        stages = self.point.spec.stages
+        if part == "scores":
+            lhs, rhs, *extras = stages[0].reads
+            return (lhs, rhs, "t0", *extras)
+        if part == "weigh":
+            return ("t0", stages[2].reads[RHS], "y")
+        if part in ("start", "update"):
+            more = ("m",) if part == "update" else ()
+            return (*stages[1].reads, *more, "t0", "before" if part == "update" else "m", "s" if more else "l")
+        if part == "carry":
+            return ("m", "before", "l", "s", "c", "l", "m")
+        return ("y", "c" if part == "rescale" else "l", "y")

@@ -1,0 +1,92 @@
+"""The online form of a chain in code: the first block of columns, the others in a loop, what is left, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..chains.online import STATE, Form
+from ..chains.online_search import overwriting
+from ..chains.schedule import PARTS, REST, Online
+from ..chains.space import RHS
+from ..search.schedule import parse
+from ..spec import Spec
+from ..targets import LINE
+from .builder import Builder, Index
+from .goals import emit_goal
+from .views import Arena, Operand, View
+
+
+def scratch_bytes(form: Form) -> int:
+    """Bytes for a block of scores and what every row carries along, whole lines."""
+    return (form.tile_lines + len(STATE) * form.state_lines) * LINE
+
+
+class OnlineEmitter:
+    """operands: by name, inputs and output as the tile has them. packed: the panels of rhs, by stage."""
+
+    def __init__(
+        self, b: Builder, form: Form, node: Online, operands: Mapping[str, Operand], packed: Mapping[int, Operand]
+    ):
+        self.b, self.form, self.node = b, form, node
+        self.packed = packed
+        self.operands = {name: o.as_memref(b) for name, o in operands.items()}
+
+    def emit(self, arena: Arena) -> None:
+        form, b = self.form, self.b
+        self.operands |= self._rooms(arena)
+        size, full = form.size, form.columns - form.rest
+        texts = dict(zip(PARTS, self.node.schedules, strict=True))
+        self._part("scores", texts, 0, size)
+        self._part("start", texts, 0, size)
+        self._part("weigh", texts, 0, size, first=True)
+        if full > size:
+            with b.loop(size, full, size) as at:
+                self._block(texts, at, size)
+        if form.rest:
+            self._block({**texts, **dict(zip(REST, self.node.rest, strict=True))}, full, form.rest)
+        self._part("finish", texts, 0, size)
+
+    def _block(self, texts: Mapping[str, str], at: Index, width: int) -> None:
+        for part in ("scores", "update", "carry", "rescale", "weigh"):
+            self._part(part, texts, at, width)
+
+    def _part(self, part: str, texts: Mapping[str, str], at: Index, width: int, first: bool = False) -> None:
+        goal = self.form.goal(part, width, first)
+        tree = parse(texts[part])
+        if first and isinstance(goal, Spec):
+            tree = overwriting(tree)
+        operands = [self._operand(part, name, at, width) for name in self.form.operands(part)]
+        emit_goal(self.b, goal, tree, operands, self.form.target)
+
+    def _operand(self, part: str, name: str, at: Index, width: int) -> Operand:
+        """The block's part of an operand."""
+        if name == "t0":
+            return self.operands["t0"].tile(self.b, 2, 0, width)
+        stages = self.form.point.spec.stages
+        if part == "scores" and name != stages[0].reads[0]:
+            source = self.packed.get(0) if name == stages[0].reads[RHS] else None
+            return (source or self.operands[name]).tile(self.b, 2, at, width)
+        if part in ("start", "update") and name in stages[1].reads:
+            return self.operands[name].tile(self.b, 2, at, width)
+        if part == "weigh" and name == stages[2].reads[RHS]:
+            return (self.packed.get(2) or self.operands[name]).tile(self.b, 1, at, width)
+        return self.operands[name]
+
+    def _rooms(self, arena: Arena) -> dict[str, Operand]:
+        """A block of scores, and what every row carries along."""
+        form, rows = self.form, self.form.point.dims[1]
+        tile = View(form.dtype, (1, rows, form.size), (rows * form.row, form.row, 1))
+        out = {"t0": self._room(arena, 0, tile, form.row)}
+        for i, name in enumerate(STATE):
+            state = View(form.dtype, (1, rows, 1), (rows, 1, 1))
+            out[name] = self._room(arena, (form.tile_lines + i * form.state_lines) * LINE, state, 1)
+        return out
+
+    def _room(self, arena: Arena, start: int, view: View, row: int) -> Operand:
+        _, rows, columns = view.sizes
+        whole = f"memref<1x{rows}x{row}x{view.element}>"
+        room = arena.part(self.b, start, whole)
+        part = self.b.value(
+            f"memref.subview {room}[0, 0, 0] [1, {rows}, {columns}] [1, 1, 1] : {whole} to {view.static_type}"
+        )
+        return Operand(view, self.b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
