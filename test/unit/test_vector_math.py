@@ -13,8 +13,10 @@ from lowering_support import compile_module, context
 from mlir import ir
 
 from morello_mlir.lowering.builder import Builder
+from morello_mlir.lowering.machine import Machine
 from morello_mlir.nests.lowering import vector_math
 from morello_mlir.nests.lowering.vectors import Vectors, float_bits
+from morello_mlir.targets import TARGETS, host_runs
 
 CHUNK = 48 * 64
 REFERENCES = {
@@ -55,8 +57,8 @@ SPECIAL = np.array(
 )
 
 
-def _text(name: str, lanes: int, unroll: int) -> str:
-    b = Builder()
+def _text(name: str, lanes: int, unroll: int, target: str) -> str:
+    b = Builder(Machine.of(TARGETS[target], "f32"))
     v = Vectors(b, "f32", lanes)
     arity = 2 if name in ("powf", "exp_of_difference") else 1
     memory = f"memref<{CHUNK}xf32>"
@@ -74,20 +76,20 @@ def _function(name: str) -> vector_math.Function:
 
 
 @lru_cache
-def _library(lanes: int, unroll: int) -> dict[str, int]:
+def _library(lanes: int, unroll: int, target: str) -> dict[str, int]:
     names = [*vector_math.FUNCTIONS, "exp_of_difference"]
     with context(), ir.Location.unknown():
-        module = ir.Module.parse("module {\n" + "\n".join(_text(n, lanes, unroll) for n in names) + "\n}")
+        module = ir.Module.parse("module {\n" + "\n".join(_text(n, lanes, unroll, target) for n in names) + "\n}")
         library = compile_module(module, names)
     _library.kept = library  # type: ignore[attr-defined]
     return {**library.addresses, "": library}  # type: ignore[dict-item]
 
 
-def _run(name: str, lanes: int, unroll: int, *arrays: np.ndarray) -> np.ndarray:
+def _run(name: str, lanes: int, unroll: int, *arrays: np.ndarray, target: str = "avx2") -> np.ndarray:
     count = len(arrays[0])
     padded = [np.concatenate([a, np.ones(-count % CHUNK, np.float32)]) for a in arrays]
     out = np.empty_like(padded[0])
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + 1))(_library(lanes, unroll)[name])
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + 1))(_library(lanes, unroll, target)[name])
     for at in range(0, len(out), CHUNK):
         function(*(a.ctypes.data + 4 * at for a in (*padded, out)))
     return out[:count]
@@ -114,12 +116,17 @@ def _points(per_exponent: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize(("lanes", "unroll"), [(8, 1), (16, 2), (3, 1)])
-def test_errors(name: str, lanes: int, unroll: int) -> None:
+@pytest.mark.parametrize(
+    ("lanes", "unroll", "target"),
+    [(8, 1, "avx2"), (16, 2, "avx512"), (8, 1, "avx512"), (16, 1, "avx2"), (3, 1, "avx2")],
+)
+def test_errors(name: str, lanes: int, unroll: int, target: str) -> None:
+    if not host_runs(TARGETS[target]):
+        pytest.skip(f"the host has no {target}")
     x = np.concatenate([_points(40), np.linspace(-20, 20, 30_001).astype(np.float32)])
     with np.errstate(all="ignore"):
         want = REFERENCES[name](x.astype(float))
-    error = _errors(_run(name, lanes, unroll, x), want)
+    error = _errors(_run(name, lanes, unroll, x, target=target), want)
     worst = int(error.argmax())
     assert error[worst] <= vector_math.ULPS[name], f"{name}({x[worst]!r}): {error[worst]}"
 

@@ -23,7 +23,8 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, math.log(2.0) - 0.693359375
 _LN2_NEAR, _LN2_REST = 0.693147182464599609375, math.log(2.0) - 0.693147182464599609375
 #: Adding it rounds to an integer, which the low bits of the sum then hold.
 _MAGIC = 1.5 * 2**23
-_MAGIC_BITS = 0x4B400000
+#: Added to it, so that the low bits are those of the exponents of two numbers whose product is 2^n.
+_BIASES = 2 * 127
 _MAGIC64 = 1.5 * 2**52
 
 # e^r = 1 + r + r^2 P(r), |r| <= ln 2 / 2
@@ -99,28 +100,25 @@ _EXP2_WIDE = (
 _TRIGONOMETRIC_LIMIT = 2.0**40
 
 
-def _power_of_two(v: Vectors, n: Bundle) -> Bundle:
-    """2^n for integers -126 .. 127; 0 for -127."""
-    return v.floats(v.int_op("shli", v.int_op("addi", n, v.integer(127)), v.integer(23)))
-
-
-def _scaled(v: Vectors, p: Bundle, rounded: Bundle) -> Bundle:
-    """(1 + p) 2^n, in two steps since n may be beyond the exponents that there are; n as `_MAGIC` + n."""
-    n = v.int_op("subi", v.bits(rounded), v.integer(_MAGIC_BITS))
-    half = v.int_op("shrsi", n, v.integer(1))
-    first = _power_of_two(v, half)
-    second = _power_of_two(v, v.int_op("subi", n, half))
+def _scaled(v: Vectors, p: Bundle, rounded: Bundle, n: Bundle) -> Bundle:
+    """(1 + p) 2^n, in two steps since n may be beyond the exponents that there are. rounded: `_MAGIC` + `_BIASES` + n."""
+    if v.has_scale:
+        return v.scale(v.add(p, v.number(1.0)), n)
+    bits = v.bits(rounded)
+    half = v.int_op("shrui", bits, v.integer(1))
+    first = v.floats(v.int_op("shli", half, v.integer(23)))
+    second = v.floats(v.int_op("shli", v.int_op("subi", bits, half), v.integer(23)))
     return v.mul(v.fma(p, first, first), second)
 
 
 def exp(v: Vectors, x: Bundle) -> Bundle:
     """e^x, all of the range, denormal results included."""
     x = v.larger(v.number(-104.0), v.smaller(v.number(89.0), x))
-    rounded = v.fma(x, v.number(_LOG2E), v.number(_MAGIC))
-    n = v.sub(rounded, v.number(_MAGIC))
+    rounded = v.fma(x, v.number(_LOG2E), v.number(_MAGIC + _BIASES))
+    n = v.sub(rounded, v.number(_MAGIC + _BIASES))
     t = v.fma(n, v.number(-_LN2_REST), v.fma(n, v.number(-_LN2_NEAR), x))
     p = v.fma(v.horner(_EXP, t), v.mul(t, t), t)
-    return _scaled(v, p, rounded)
+    return _scaled(v, p, rounded, n)
 
 
 def exp_of_difference(v: Vectors, x: Bundle, top: Bundle) -> Bundle:
@@ -141,20 +139,20 @@ def exp_of_difference(v: Vectors, x: Bundle, top: Bundle) -> Bundle:
 def exp2(v: Vectors, x: Bundle) -> Bundle:
     """2^x."""
     x = v.larger(v.number(-151.0), v.smaller(v.number(129.0), x))
-    rounded = v.add(x, v.number(_MAGIC))
-    r = v.sub(x, v.sub(rounded, v.number(_MAGIC)))
-    return _scaled(v, v.mul(r, v.horner(_EXP2, r)), rounded)
+    rounded = v.add(x, v.number(_MAGIC + _BIASES))
+    n = v.sub(rounded, v.number(_MAGIC + _BIASES))
+    r = v.sub(x, n)
+    return _scaled(v, v.mul(r, v.horner(_EXP2, r)), rounded, n)
 
 
 def _expm1(v: Vectors, x: Bundle) -> tuple[Bundle, Bundle]:
-    """(2^n, e^t - 1) with x = n ln 2 + t, for arguments that need no care."""
-    rounded = v.fma(x, v.number(_LOG2E), v.number(_MAGIC))
-    n = v.sub(rounded, v.number(_MAGIC))
+    """(2^(n - 1), e^t - 1) with x = n ln 2 + t, for arguments that need no care: 2^128 is no f32."""
+    # The bias, less one, comes with the constant.
+    rounded = v.fma(x, v.number(_LOG2E), v.number(_MAGIC + 126))
+    n = v.sub(rounded, v.number(_MAGIC + 126))
     t = v.fma(n, v.number(-_LN2_REST), v.fma(n, v.number(-_LN2_NEAR), x))
     p = v.fma(v.horner(_EXPM1, t), v.mul(t, t), t)
-    # Half of the power: 2^128 is none of f32.
-    half = v.int_op("addi", v.int_op("subi", v.bits(rounded), v.integer(_MAGIC_BITS)), v.integer(-1))
-    return _power_of_two(v, half), p
+    return v.floats(v.int_op("shli", v.bits(rounded), v.integer(23))), p
 
 
 def expm1(v: Vectors, x: Bundle) -> Bundle:

@@ -40,6 +40,9 @@ class Vectors:
         self.type = f"vector<{lanes}x{dtype}>"
         self.int_type = f"vector<{lanes}xi{self.width}>"
         self.mask_type = f"vector<{lanes}xi1>"
+        machine = getattr(b, "machine", None)
+        #: Whether there is an instruction that multiplies by powers of two: AVX-512 has one.
+        self.has_scale = machine is not None and machine.masks and dtype == "f32" and lanes in (8, 16)
 
     def wider(self) -> Vectors:
         """As many lanes of f64."""
@@ -114,6 +117,15 @@ class Vectors:
     def smaller(self, x: Bundle, y: Bundle) -> Bundle:
         """x < y ? x : y, one instruction. Where either is NaN this is y."""
         return self.select(self.compare("olt", x, y), x, y)
+
+    def scale(self, x: Bundle, n: Bundle) -> Bundle:
+        """x 2^n, n integers as floats, of any size; where `has_scale`."""
+        bits = 32 * self.lanes
+        mask = self.b.constant("-1", f"i{self.lanes}")
+        rest = f", {{}}, {mask}" + (f", {self.b.constant('4', 'i32')}" if bits == 512 else "")
+        types = f"{self.type}, {self.type}, {self.type}, i{self.lanes}" + (", i32" if bits == 512 else "")
+        name = f"llvm.x86.avx512.mask.scalef.ps.{bits}"
+        return self.each(f'llvm.call_intrinsic "{name}"({{}}, {{}}{rest}) : ({types}) -> {self.type}', x, n, x)
 
     def horner(self, coefficients: Sequence[float], x: Bundle) -> Bundle:
         """The polynomial with these coefficients, lowest power first."""
