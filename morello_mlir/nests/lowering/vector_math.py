@@ -101,7 +101,8 @@ _TRIGONOMETRIC_LIMIT = 2.0**40
 
 
 def _scaled(v: Vectors, p: Bundle, rounded: Bundle, n: Bundle) -> Bundle:
-    """(1 + p) 2^n, in two steps since n may be beyond the exponents that there are. rounded: `_MAGIC` + `_BIASES` + n."""
+    """(1 + p) 2^n, in two steps since n may be beyond the exponents that there are. rounded: n with `_MAGIC` and
+    `_BIASES` added."""
     if v.has_scale:
         return v.scale(v.add(p, v.number(1.0)), n)
     bits = v.bits(rounded)
