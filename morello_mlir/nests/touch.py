@@ -190,7 +190,7 @@ class Layout:
             if d != self.vector and apart and apart % PAGE == 0:
                 rows *= self.group[d]
         lines = self._lines[key_of_operand(self.spec, k)][0] * self.groups
-        return lines * self.target.streams.crowd if rows > 1 else 0.0
+        return lines * self.target.streams.crowd * math.log2(rows)
 
     def jumps(self, k: int) -> float:
         """What lines cost that lie apart: the next one is not foreseen."""

@@ -60,7 +60,8 @@ class Streams:
 
     Per line, by level: read: of a line last touched there; allocate: a store to a line that was not read before;
     touched: to one that was; past: a store past the caches, by where the line is; run: lines that lie apart are not
-    foreseen, so this is what each run of neighbours costs. crowd: a line of rows side by side that are pages apart.
+    foreseen, so this is what each run of neighbours costs. crowd: a line of two rows side by side that are pages apart
+    (twice that of four).
     overlap: of compute and memory, the share of the smaller that the larger does not hide.
 
     Per vector: arithmetic, loads, stores: an instruction; op: ops that have units of their own, of f32 (f64 takes
@@ -120,7 +121,7 @@ AVX512_STREAMS = Streams(
     past=PerLine(17.0, 12.0, 3.9, 7.4),
     run=PerLine(0.0, 1.0, 10.0, 30.0),
     op={"div": 10.0, "sqrt": 12.0, "rsqrt": 20.0},
-    crowd=0.02,
+    crowd=0.12,
     overlap=0.21,
     arithmetic=0.67,
     loads=0.6,
