@@ -182,8 +182,8 @@ class RowsModel:
             cycles = self.op(v)
             w.arithmetic += n * cycles
             w.instructions += n * cycles / s.arithmetic
-            # Accumulators take one step after the other.
-            w.beside = max(w.beside, 0 if value.reduces else n / max(1, turns))
+            # Accumulators take one step after the other, each from a register or two that are being loaded.
+            w.beside = max(w.beside, self._points(v, units) / 2 if value.reduces else n / max(1, turns))
             if s.counts.get(value.op, 1) > LONG:
                 long.add(value.op)
         for v in p.loads:
