@@ -12,11 +12,14 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from morello_mlir.errors import CompileError
+from morello_mlir.targets.host import tiles_permitted
 
 from . import elf
 from .cache import ObjectCache, key_of
 
 _library_numbers = itertools.count()
+#: In code that uses tile registers (AMX).
+_ON_TILES = "llvm.x86.ldtilecfg"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def load(
     symbols that the code refers to.
     Raises CompileError: invalid IR, or a symbol that no library in the process defines.
     """
+    if _ON_TILES in ir:
+        tiles_permitted()  # Whoever chose the target may have asked in another process.
     key = key_of(ir, *options.machine, str(options), "|".join(_versions()))
     code = cache.load(key) if cache else None
     from_cache = code is not None

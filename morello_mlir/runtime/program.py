@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from morello_mlir.errors import InputError, MorelloError
-from morello_mlir.targets.host import tiles_permitted
 
 from . import allocator, fastcall, jit, pool
 from . import bind as binding
@@ -24,9 +23,6 @@ from .objects import data_address
 from .results import Collector, scalar
 from .signature import Parameter, Signature, may_clash
 from .wrapper import PACKET_ENTRY, result_slots
-
-#: In programs that use tile registers (AMX).
-_ON_TILES = "llvm.x86.ldtilecfg"
 
 
 class AssertionFailed(MorelloError):
@@ -58,8 +54,6 @@ class Program:
         self._careful = cache_result(careful) if careful else None
         self.signature: Signature = build.signature
         imports = {name: data_address(data) for name, data in (build.constants | build.panels).items()}
-        if _ON_TILES in build.ir:
-            tiles_permitted()  # Whoever chose the target may not have asked; it has to be done once in each process.
         if pool.ENTRY in build.ir:
             imports |= pool.symbols()
         if "@malloc(" in build.ir:

@@ -16,6 +16,7 @@ import morello_mlir
 from morello_mlir.actions import TILE_KERNELS, check_tree, key_of, rows_at_once
 from morello_mlir.errors import ScheduleError
 from morello_mlir.memo.coordinates import key_text
+from morello_mlir.runtime import jit
 from morello_mlir.search.schedule import Node, ToAccum, parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Layout, Spec, matmul_spec
@@ -93,6 +94,19 @@ def test_a_host_whose_system_does_not_permit_tiles_has_none(monkeypatch: pytest.
     finally:
         monkeypatch.undo()
         this_host.cache_clear()
+
+
+def test_every_process_that_loads_code_for_tiles_asks_the_system(here: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(jit, "tiles_permitted", lambda: asked.append(True))
+    for kernel, times in (("scalar", 0), ("amx_int8", 1)):
+        tree = (
+            schedule("amx_int8", 16)
+            if times
+            else parse("move lhs to L2\nmove rhs to L2\nmove out to L2\nkernel scalar")
+        )
+        compile_cases([Case((1, 2, 3, 4), "i8,i8,i32", (ROWS,) * 3, True, tree)], here)
+        assert len(asked) == times
 
 
 def test_keys_tell_tiles_apart_and_answers_for_f32_are_shared() -> None:
