@@ -61,7 +61,8 @@ def _prepare_members(op: Any, lifted: Lifted) -> None:
     """What makes the elementwise ops around a contraction cheap operands of its Spec."""
     for member in lifted.members:
         lifting.read_operands_through(member)
-    if lifted.spec.info.accumulates and str(op.results[0].type.element_type) == lifted.spec.sums:
+    adds = lifted.zeroed is None and lifted.spec.info.accumulates
+    if adds and str(op.results[0].type.element_type) == lifted.spec.sums:
         lifting.add_afterwards(op)
 
 

@@ -138,13 +138,18 @@ def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], given: _Gi
 def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given) -> None:
     """The loops around the Spec, then the Spec on the views of one iteration. offsets: None is zero."""
     needed = {0, 1, *(o.size for o in plan.outer), *(s for o in plan.outer for s in o.strides)} if plan.outer else set()
+    needed |= {o.size - 1 for o in plan.outer if o.reduction and plan.spec.then is not None}
     constants = {n: arith.constant(ir.IndexType.get(), n) for n in sorted(needed)}
+    last = []
     with ExitStack() as nest:
         for outer in plan.outer:
             loop = scf.ForOp(constants[0], constants[outer.size], constants[1])
             with ir.InsertionPoint(loop.body):
                 scf.YieldOp([])
             nest.enter_context(ir.InsertionPoint.at_block_terminator(loop.body))
+            if outer.reduction and plan.spec.then is not None:
+                end = constants[outer.size - 1]
+                last.append(arith.cmpi(arith.CmpIPredicate.eq, loop.induction_variable, end))
             for i, stride in enumerate(outer.strides):
                 if stride == 0:
                     continue
@@ -152,14 +157,26 @@ def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given)
                 if stride != 1:
                     step = arith.muli(step, constants[stride])
                 offsets[i] = step if offsets[i] is None else arith.addi(offsets[i], step)
-        _build_spec(plan, bases, offsets, given)
+        _build_spec(plan, bases, offsets, given, last)
 
 
-def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given) -> None:
+def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given, last: list[Any]) -> None:
+    """The Spec on views. last: what must hold at the last step along k, beside which `then` is not done."""
     from morello_mlir.dialect import build_spec_op
 
     views = [_view(b, o, offset) for b, o, offset in zip(bases, plan.operands, offsets, strict=True)]
-    build_spec_op(plan.spec, views, schedule=given.schedule, constants=dict(given.constants))
+    if not last:
+        build_spec_op(plan.spec, views, schedule=given.schedule, constants=dict(given.constants))
+        return
+    condition = last[0]
+    for other in last[1:]:
+        condition = arith.andi(condition, other)
+    branch = scf.IfOp(condition, has_else=True)
+    specs = ((branch.then_block, plan.spec, views), (branch.else_block, plan.spec.plain, views[:3]))
+    for block, spec, operands in specs:
+        with ir.InsertionPoint(block):
+            build_spec_op(spec, operands, schedule=given.schedule, constants=dict(given.constants))
+            scf.YieldOp([])
 
 
 def _view(base: Any, operand: Operand, offset: Any) -> Any:

@@ -70,11 +70,12 @@ def survey(root: Any, followers: bool = True) -> list[tuple[Any, Lifted | Covere
 def with_followers(op: Any, lifted: Lifted, aliases: Aliases, claimed: Collection[Any], orders: Orders) -> Lifted:
     """`lifted`, what becomes of `op`, with as many of the elementwise ops around it as its Spec can do too. claimed:
     ops that it cannot have."""
-    if any(loop.reduction for loop in lifted.plan.outer):
-        return lifted
+    reduces = any(loop.reduction for loop in lifted.plan.outer)
     contraction = recognise(op)
     where = Surroundings(orders.of(op), claimed, None if lifted.on_tensors else aliases)
     for chain in chains(op, contraction, lifted.zeroed, where):
+        if reduces and not _sums_stay(chain, lifted):
+            continue
         try:
             plan = _plan_of(contraction, chain)
         except (NotLifted, SpecError):
@@ -83,6 +84,13 @@ def with_followers(op: Any, lifted: Lifted, aliases: Aliases, claimed: Collectio
             values = (*contraction.values[:2], chain.out, *chain.extras)
             return replace(lifted, plan=plan, values=values, members=chain.members)
     return lifted
+
+
+def _sums_stay(chain: Chain, lifted: Lifted) -> bool:
+    """Whether the results of the chain take the places of the sums, which have been set to something by then: so that
+    loops around the Spec can add to them."""
+    in_place = lifted.on_tensors or chain.out == lifted.values[2]
+    return in_place and (chain.accumulates or lifted.zeroed is not None)
 
 
 def _shape(plan: Plan) -> tuple[object, ...]:

@@ -397,3 +397,51 @@ def test_what_is_in_the_way_ends_the_chain() -> None:
     sums = arrays[0] @ arrays[1] + arrays[2]
     (got,) = results(text, arrays)
     np.testing.assert_allclose(got, sums / sums.sum(1, keepdims=True), rtol=1e-3, atol=1e-3)
+
+
+def contraction(p: Program, a: Any, b: Any, out: Any, maps: Sequence[str], loops: int) -> Any:
+    """`a` times `b` into `out`; maps: the dims that index them, of `loops` in all."""
+    dims = ", ".join(f"d{i}" for i in range(loops))
+    texts = ", ".join(f"affine_map<({dims}) -> ({m})>" for m in maps)
+    kept = maps[2].split(", ")
+    kinds = ", ".join('"parallel"' if f"d{i}" in kept else '"reduction"' for i in range(loops))
+    kind, element = tensor(*out[1:]), out[2]
+    text = f"linalg.generic {{indexing_maps = [{texts}], iterator_types = [{kinds}]}} "
+    text += f"ins({a[0]}, {b[0]} : {tensor(*a[1:])}, {tensor(*b[1:])}) outs({out[0]} : {kind}) {{\n"
+    text += f"^bb0(%x: {element}, %w: {element}, %o: {element}):\n%t = arith.mulf %x, %w : {element}\n"
+    text += f"%y = arith.addf %o, %t : {element}\nlinalg.yield %y : {element}\n}} -> {kind}"
+    return p.value(*out[1:], text)
+
+
+def test_loops_around_the_spec_that_add_up() -> None:
+    """Two dims are summed over that are no single one: only the last trip of the outer is the last step."""
+    p = Program(((2, 3, 5, 4), "f32"), ((3, 4, 9), "f32"), ((9,), "f32"), ((2, 5, 9), "f32"))
+    x, w, bias, residual = p.arguments
+    out = p.zeros((2, 5, 9))
+    h = contraction(p, x, w, out, ("d0, d3, d1, d4", "d3, d4, d2", "d0, d1, d2"), 5)
+    room = (p.lines[1].split(" = ")[0], (2, 5, 9), "f32")
+    h = p.each((2, 5, 9), "f32", [(h, "d0, d1, d2"), (bias, "d2")], BIAS, out=room)
+    h = p.each((2, 5, 9), "f32", [(h, "d0, d1, d2"), (residual, "d0, d1, d2")], BIAS, out=room)
+    h = p.each((2, 5, 9), "f32", [(h, "d0, d1, d2")], RELU, out=room)
+    text = p.text(h)
+    found = specs(text)
+    assert len(found) == 2 and "then" in found[0] and found[1] == found[0].partition(", then")[0] + ")"
+    arrays = p.inputs()
+    x_, w_, b_, r_ = arrays
+    want = np.maximum(np.einsum("bhsd,hde->bse", x_, w_) + b_ + r_, 0)
+    (got,) = results(text, arrays)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_parallel_loops_around_the_spec() -> None:
+    p = Program(((3, 4, 2, 5), "f32"), ((2, 3, 5, 7), "f32"), ((3, 7), "f32"))
+    x, w, bias = p.arguments
+    h = contraction(p, x, w, p.zeros((2, 3, 4, 7)), ("d1, d2, d0, d4", "d0, d1, d4, d3", "d0, d1, d2, d3"), 5)
+    h = p.each((2, 3, 4, 7), "f32", [(h, "d0, d1, d2, d3"), (bias, "d1, d3")], BIAS)
+    text = p.text(h)
+    (spec,) = specs(text)
+    assert 'then "y = add(x0, x1)"' in spec
+    arrays = p.inputs()
+    x_, w_, b_ = arrays
+    (got,) = results(text, arrays)
+    np.testing.assert_allclose(got, np.einsum("bsad,abde->abse", x_, w_) + b_[:, None], rtol=1e-4, atol=1e-4)
