@@ -99,12 +99,8 @@ def test_a_host_whose_system_does_not_permit_tiles_has_none(monkeypatch: pytest.
 def test_every_process_that_loads_code_for_tiles_asks_the_system(here: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
     monkeypatch.setattr(jit, "tiles_permitted", lambda: asked.append(True))
-    for kernel, times in (("scalar", 0), ("amx_int8", 1)):
-        tree = (
-            schedule("amx_int8", 16)
-            if times
-            else parse("move lhs to L2\nmove rhs to L2\nmove out to L2\nkernel scalar")
-        )
+    plain = parse("move lhs to L2\nmove rhs to L2\nmove out to L2\nkernel scalar")
+    for times, tree in enumerate((plain, schedule("amx_int8", 16))):
         compile_cases([Case((1, 2, 3, 4), "i8,i8,i32", (ROWS,) * 3, True, tree)], here)
         assert len(asked) == times
 
