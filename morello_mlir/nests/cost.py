@@ -20,8 +20,8 @@ from .plan import PassPlan, RowsPlan, innermost
 from .spec import NestSpec
 from .touch import Key, Layout, key_of_operand
 
-#: Ops of more instructions than this have constants of their own, and how many of these are in registers.
-LONG, CONSTANTS = 4, 7
+#: Ops of more instructions than LONG have constants of their own; but for those of more than CALL, which are calls.
+LONG, CALL = 4, 100
 #: Instructions of a turn of a loop beside its work.
 TURN = 3
 
@@ -172,7 +172,7 @@ class RowsModel:
         units = self.units(layout, shape)
         side = {d: min(p.unroll(d), units[d]) for d in spec.scan_dims}
         turns = math.prod(-(-units[d] // side[d]) for d in spec.scan_dims)
-        w = Work(turns=turns if spec.scan_dims else 0)
+        w = Work(turns=turns)
         long: set[str] = set()
         for v in p.compute:
             n = self.instances(v, units, side)
@@ -196,7 +196,7 @@ class RowsModel:
             self._scattered(w, stride, self.instances(st.value, units, side), layout)
         full = math.prod(units[d] for d in range(len(units)))
         w.arithmetic += corrected * full * s.arithmetic
-        w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + len(long) * CONSTANTS
+        w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + sum(map(self._constants, long))
         w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
         if p.reductions:
             w.chain = turns * s.latency
@@ -226,6 +226,11 @@ class RowsModel:
         own = self._points(r, units)
         return own * max(1, min(math.prod(side.values()), -(-IN_FLIGHT // own)))
 
+    def _constants(self, op: str) -> float:
+        """Registers for constants: most of those of a polynomial."""
+        count = self.s.counts.get(op, 1)
+        return 0.8 * count - 1.5 if count < CALL else 0
+
     def _points(self, r: int, units: Sequence[int]) -> int:
         """Vectors of a reduction's results in a group."""
         return math.prod(units[d] for d in self.spec.varies[r])
@@ -252,8 +257,7 @@ class RowsModel:
         wide = s.double if value.dtype in ("f64", "i64") else 1.0
         if name in s.op:
             return s.op[name] * (wide if is_float(value.dtype) else 8)
-        slow = not is_float(value.dtype) and name in ("div", "rem", "udiv", "urem")
-        if slow or name == "rem":
+        if not is_float(value.dtype) and name in ("div", "rem", "udiv", "urem"):
             return 60.0 * s.arithmetic
         return s.counts.get(name, 1) * s.arithmetic
 

@@ -8,23 +8,26 @@ from dataclasses import dataclass, field
 #: Levels of memory, innermost first.
 LEVELS = ("L1", "L2", "L3", "DRAM")
 
+#: Ops of floats that are calls of a library, element by element.
+LIBRARY = ("tan", "atan", "atan2", "rem")
 #: Instructions that keep a unit for arithmetic busy, by op, where it is not one.
 OP_COUNTS: Mapping[str, float] = {
     "exp": 9,
-    "exp2": 8,
-    "expm1": 13,
-    "log": 15,
-    "log2": 15,
-    "log10": 15,
-    "log1p": 18,
-    "tanh": 16,
-    "erf": 20,
-    "sin": 18,
-    "cos": 18,
-    "tan": 26,
-    "atan": 18,
-    "atan2": 26,
-    "pow": 28,
+    "exp2": 9,
+    "expm1": 17,
+    "log": 29,
+    "log2": 34,
+    "log10": 34,
+    "log1p": 41,
+    "tanh": 26,
+    "erf": 31,
+    "sin": 41,
+    "cos": 43,
+    "tan": 650,
+    "atan": 650,
+    "atan2": 650,
+    "pow": 128,
+    "rem": 650,
     "floor": 2,
     "ceil": 2,
     "round": 2,
@@ -136,5 +139,5 @@ AVX512_STREAMS = Streams(
     spill=0.43,
     live=2.5,
     ramp=180.0,
-    counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4},
+    counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
 )
