@@ -34,7 +34,8 @@ class Tidy(Pass):
             _drop_unused(each)
         for each in [o for o in all_ops(op) if o.name == "linalg.generic"]:
             _inline_constants(each)
-        PassManager.parse("any(canonicalize,cse)").run(op.operation)
+        # Not cse: copies of one tensor may be there to be written to, each by itself.
+        PassManager.parse("any(canonicalize)").run(op.operation)
 
 
 def _fold(op: Any) -> None:

@@ -379,3 +379,27 @@ def test_empty(shape):
     text = p.text(p.reduce("%y = arith.addf %a, %o : f32", x, [1], "2.0"))
     got = morello_mlir.compile(text, memo="off").f(numbers(shape))
     np.testing.assert_array_equal(got, np.full(shape[0], 2, "f4"))
+
+
+def test_two_results_that_start_from_one_argument():
+    # Each has a copy of it to write to; these are equal, and must not become one.
+    text = """func.func @f(%a: tensor<5x6xf32>, %b: tensor<6x7xf32>, %c: tensor<5x7xf32>)
+        -> (tensor<5x7xf32>, tensor<5x7xf32>) {
+      %r = linalg.matmul ins(%a, %b : tensor<5x6xf32>, tensor<6x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+      %s = linalg.add ins(%r, %r : tensor<5x7xf32>, tensor<5x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+      %t = linalg.matmul ins(%a, %b : tensor<5x6xf32>, tensor<6x7xf32>) outs(%s : tensor<5x7xf32>) -> tensor<5x7xf32>
+      return %r, %t : tensor<5x7xf32>, tensor<5x7xf32>
+    }"""
+    both = """func.func @f(%a: tensor<5x6xf32>, %b: tensor<5x6xf32>, %w: tensor<6x7xf32>, %c: tensor<5x7xf32>)
+        -> (tensor<5x7xf32>, tensor<5x7xf32>) {
+      %r = linalg.matmul ins(%a, %w : tensor<5x6xf32>, tensor<6x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+      %s = linalg.matmul ins(%b, %w : tensor<5x6xf32>, tensor<6x7xf32>) outs(%c : tensor<5x7xf32>) -> tensor<5x7xf32>
+      return %r, %s : tensor<5x7xf32>, tensor<5x7xf32>
+    }"""
+    a, b, w, c = numbers((5, 6)), numbers((5, 6), seed=1), numbers((6, 7), seed=2), numbers((5, 7), seed=3)
+    first, second = morello_mlir.compile(both, memo="off").f(a, b, w, c)
+    check(first, a @ w + c)
+    check(second, b @ w + c)
+    first, second = morello_mlir.compile(text, memo="off").f(a, w, c)
+    check(first, a @ w + c)
+    check(second, a @ w + 2 * (a @ w + c))

@@ -13,6 +13,7 @@ from ..explain import explain
 from ..outcome import Lifted, NotLifted
 from .group import Surroundings, build, users
 from .index import dims_of
+from .record import MEMBER
 from .space import Nest
 from .structured import Structured, structured
 
@@ -50,6 +51,8 @@ class Chooser:
                         continue
 
     def _is_candidate(self, op: Any) -> bool:
+        if MEMBER in op.attributes:  # of a nest already
+            return False
         tensors = len(op.results) > 0 and all(isinstance(r.type, ir.RankedTensorType) for r in op.results)
         return tensors and op.name.startswith("linalg.") and not self._skip(op)
 

@@ -11,11 +11,8 @@ from mlir.dialects import linalg, tensor
 
 from ..emit import SCHEDULE
 from .group import VIEWS, users
-from .record import NEST, Access, Record
+from .record import MEMBER, NEST, Access, Record
 from .space import Nest
-
-#: On an op of a nest: its number there.
-MEMBER = "morello.member"
 
 
 def enclose(nest: Nest) -> Any:

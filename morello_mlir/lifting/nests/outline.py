@@ -13,8 +13,7 @@ from mlir.dialects import func
 from ..aliases import nested_ops
 from ..emit import SCHEDULE
 from ..outcome import NotLifted
-from .enclose import MEMBER
-from .record import NEST, Record
+from .record import MEMBER, NEST, Record
 
 #: The name of the op that a nest is reported as: on the function around it, and on an op that stands for another.
 ROOT = "morello.root"

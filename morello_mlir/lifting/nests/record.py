@@ -25,6 +25,8 @@ from .index import Index
 
 #: The attribute: on the root of a nest, then on the private function around it.
 NEST = "morello.nest"
+#: On an op of a nest: its number there.
+MEMBER = "morello.member"
 _OPERAND = re.compile(r"(\w+) (\d+(?:\.\d+)?) \[(.*)\]")
 
 

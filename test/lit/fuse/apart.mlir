@@ -16,13 +16,11 @@ func.func @contraction(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>) -> tensor<4x6xf
 
 // -----
 
-// Convolutions too; the bias that one starts from is a nest of its own.
+// Convolutions too, with the bias that one starts from.
 // CHECK-LABEL: func @convolution
-// CHECK: scf.execute_region
-// CHECK: linalg.broadcast
-// CHECK: scf.yield
-// CHECK: linalg.conv_2d_nchw_fchw
-// CHECK-NOT: morello.nest
+// CHECK: linalg.broadcast {{.*}}morello.group = 0 : i64
+// CHECK: linalg.conv_2d_nchw_fchw {morello.group = 0 : i64}
+// CHECK-NOT: scf.execute_region
 func.func @convolution(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf32>) -> tensor<1x4x6x6xf32> {
   %e = tensor.empty() : tensor<1x4x6x6xf32>
   %s = linalg.broadcast ins(%b : tensor<4xf32>) outs(%e : tensor<1x4x6x6xf32>) dimensions = [0, 2, 3]

