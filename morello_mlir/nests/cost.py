@@ -26,6 +26,8 @@ LONG, CALL = 4, 100
 TURN = 3
 
 
+#: Of two passes in one loop, the share of the smaller one's vectors that are alive beside the larger one's.
+AT_ONCE = 0.3
 #: Registers, at least, for what is not held.
 TEMPORARY = 2
 #: Accumulators that are worth having for each vector of a reduction, over all points of a group.
@@ -68,7 +70,7 @@ class Work:
             max(self.turns, other.turns),
             max(self.chain, other.chain),
             self.held + other.held,
-            max(self.beside, other.beside),
+            max(self.beside, other.beside) + AT_ONCE * min(self.beside, other.beside),
             max(self.again, other.again),
             self.extra + other.extra,
         )

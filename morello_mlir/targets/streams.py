@@ -137,7 +137,7 @@ AVX512_STREAMS = Streams(
     step=0.6,
     far_op=2.3,
     spill=0.43,
-    live=2.5,
+    live=2.2,
     ramp=180.0,
     counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
 )
