@@ -403,3 +403,19 @@ def test_two_results_that_start_from_one_argument():
     first, second = morello_mlir.compile(text, memo="off").f(a, w, c)
     check(first, a @ w + c)
     check(second, a @ w + 2 * (a @ w + c))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 64, 48), (8, 16, 32), (3, 7, 100)])
+def test_sums_that_are_the_same_along_a_dim_of_the_output(m, n, k):
+    p = Program()
+    x = p.argument(m, k)
+    y = p.combine(
+        "%y = arith.addf %a, %o : f32",
+        [x],
+        p.fill((m, n), "f32", "0.0"),
+        ["parallel", "parallel", "reduction"],
+        maps=["(d0, d2)"],
+        out="(d0, d1)",
+    )
+    v = numbers((m, k))
+    check(compiled(p, y)(v), np.repeat(v.sum(1, dtype="f8")[:, None], n, 1))

@@ -316,7 +316,15 @@ class Sweep:
     def finish(self, state: list[State]) -> None:
         """Combines the accumulators; the groups know the results."""
         for (stage, number, r, several), one in zip(self.reductions, state, strict=True):
-            stage.group.rows[number] = r.result(self.nest.v, self.combined(r, several, r.settle(self.nest.v, one)))
+            result = r.result(self.nest.v, self.combined(r, several, r.settle(self.nest.v, one)))
+            stage.group.rows[number] = self.narrowed(stage, number, result)
+
+    def narrowed(self, stage: Stage, number: int, bundle: Bundle) -> Bundle:
+        """A bundle of all rows of a group as one of those along which the value varies: it may be the same for some."""
+        counts = stage.group.counts
+        shape = stage.group.tile.shape(self.nest.spec.varies[number])
+        kept = [all(i < n for i, n in zip(cell, shape, strict=True)) for cell in cells(counts)]
+        return tuple(x for x, keep in zip(bundle, kept, strict=True) if keep) if len(bundle) == len(kept) else bundle
 
     def combined(self, r: Reduction, several: int, whole: State) -> State:
         """A settled state with one accumulator for each row and, along a scan dim, the same in all lanes."""
