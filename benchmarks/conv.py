@@ -1,5 +1,6 @@
 """Convolutions of networks beside the installed libraries, all in one process, in turn: `python -m benchmarks conv`.
 
+One thread is timed by the processor's clock, so that others on the machine take nothing off; several by the wall's.
 Inputs are padded inside of what is timed (`tensor.pad` in ours), filters are known ahead. A library that is not
 installed is left out.
 """
@@ -237,10 +238,10 @@ def prepared(conv: Conv, threads: int, target: str, names: list[str]) -> dict[st
     return calls
 
 
-def sample(call: Call) -> float:
+def sample(call: Call, clock: Callable[[], float]) -> float:
     """Seconds of a call, over at least SAMPLE seconds of them."""
-    count, start = 0, time.perf_counter()
-    while (now := time.perf_counter()) - start < SAMPLE or not count:
+    count, start = 0, clock()
+    while (now := clock()) - start < SAMPLE or not count:
         call()
         count += 1
     return (now - start) / count
@@ -257,13 +258,14 @@ def run(
     print(f"| convolution, {threads} thread{'s' * (threads > 1)} | {' | '.join(chosen)} | ours / best |")
     print("|---" * (len(chosen) + 2) + "|")
     rows = []
+    clock = time.process_time if threads == 1 else time.perf_counter
     for conv in (c for c in CONVS if only in c.label):
         calls = prepared(conv, threads, target, chosen)
         times: dict[str, list[float]] = {name: [] for name in calls}
         with window():
             for _ in range(rounds):
                 for name, call in calls.items():
-                    times[name].append(sample(call))
+                    times[name].append(sample(call, clock))
         amount = conv.operations / 1e9
         speed = {n: (amount / statistics.median(t), amount / min(t)) for n, t in times.items()}
         cells = [f"{speed[n][0]:.0f} ({speed[n][1]:.0f})" if n in speed else "" for n in chosen]

@@ -366,3 +366,66 @@ def test_random_schedules(target: str) -> None:
         check_numbers(conv, module, np.random.default_rng(seed), fill, offset, special)
 
     check()
+
+
+# ---------------------------------------------------------------- from tensors
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i8"])
+@pytest.mark.parametrize(("low", "high"), [((1, 2, 0), (1, 0, 0)), ((0, 3, 1), (2, 1, 2)), ((0, 0, 0), (0, 1, 0))])
+def test_padding(dtype: str, low: tuple[int, ...], high: tuple[int, ...]) -> None:
+    """Every element of a padded tensor, rows of many lengths."""
+    from morello_mlir import compile as compiled
+
+    shape = (3, 5, 37)
+    out = tuple(n + a + b for n, a, b in zip(shape, low, high, strict=True))
+    kinds = [f"tensor<{'x'.join(map(str, s))}x{dtype}>" for s in (shape, out)]
+    zero = "7" if dtype == "i8" else "7.0"
+    text = f"""func.func @f(%a: {kinds[0]}) -> {kinds[1]} {{
+      %z = arith.constant {zero} : {dtype}
+      %p = tensor.pad %a low{list(low)} high{list(high)} {{
+      ^bb0(%i: index, %j: index, %k: index):
+        tensor.yield %z : {dtype}
+      }} : {kinds[0]} to {kinds[1]}
+      return %p : {kinds[1]}
+    }}"""
+    image = np.random.default_rng(0).integers(-9, 9, shape).astype(NUMPY[dtype])
+    want = np.pad(image, list(zip(low, high, strict=True)), constant_values=7)
+    np.testing.assert_array_equal(np.asarray(compiled(text, threads=1).f(image)), want)
+
+
+def test_padded_convolution_with_what_follows() -> None:
+    """Padding, filters that are constant, bias and activation, on two threads: what a network has."""
+    from morello_mlir import compile as compiled
+
+    rng = np.random.default_rng(0)
+    image, weight, bias = (rng.standard_normal(s, np.float32) for s in ((1, 6, 4, 3), (3, 3, 3, 8), (8,)))
+    text = """func.func @f(%a: tensor<1x6x4x3xf32>, %w: tensor<3x3x3x8xf32>, %b: tensor<8xf32>)
+        -> tensor<1x6x4x8xf32> {
+      %z = arith.constant 0.0 : f32
+      %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %z : f32
+      } : tensor<1x6x4x3xf32> to tensor<1x8x6x3xf32>
+      %e = tensor.empty() : tensor<1x6x4x8xf32>
+      %o = linalg.fill ins(%z : f32) outs(%e : tensor<1x6x4x8xf32>) -> tensor<1x6x4x8xf32>
+      %r = linalg.conv_2d_nhwc_hwcf ins(%p, %w : tensor<1x8x6x3xf32>, tensor<3x3x3x8xf32>)
+        outs(%o : tensor<1x6x4x8xf32>) -> tensor<1x6x4x8xf32>
+      %s = linalg.generic {
+        indexing_maps = [affine_map<(n, h, w, f) -> (n, h, w, f)>, affine_map<(n, h, w, f) -> (f)>,
+                         affine_map<(n, h, w, f) -> (n, h, w, f)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+      } ins(%r, %b : tensor<1x6x4x8xf32>, tensor<8xf32>) outs(%e : tensor<1x6x4x8xf32>) {
+      ^bb0(%x: f32, %y: f32, %w0: f32):
+        %t = arith.addf %x, %y : f32
+        %u = arith.maximumf %t, %z : f32
+        linalg.yield %u : f32
+      } -> tensor<1x6x4x8xf32>
+      return %s : tensor<1x6x4x8xf32>
+    }"""
+    program = compiled(text, threads=2, constants={1: weight})
+    conv = conv_of(0, c=3, f=8, h=6, w=4)
+    want = np.maximum(conv.reference(np.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0))), weight) + bias, 0)
+    np.testing.assert_allclose(program.f(image, bias), want, rtol=1e-4, atol=1e-4)
+    (spec,) = (s["spec"] for s in program.specs if s["spec"].startswith("Matmul"))
+    assert "const" in spec and "lap" in spec and "then" in spec

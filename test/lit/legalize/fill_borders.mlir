@@ -11,7 +11,11 @@
 // CHECK-NEXT:    memref.subview %[[B]][1, 7] [4, 1] [1, 1]
 // CHECK-NEXT:    linalg.fill
 // CHECK-NOT:     linalg.fill
-// CHECK:         memref.copy
+// CHECK:         scf.for %[[I:.*]] = %c0 to %c4 step %c1 {
+// CHECK-NEXT:      vector.load %arg0[%[[I]], %c0] : memref<4x5xf32>, vector<4xf32>
+// CHECK-NEXT:      vector.store
+// CHECK-NEXT:      vector.load %arg0[%[[I]], %c4] : memref<4x5xf32>, vector<1xf32>
+// CHECK-NEXT:      vector.store
 func.func @padded(%a: memref<4x5xf32>) -> memref<5x8xf32> {
   %z = arith.constant 0.0 : f32
   %b = memref.alloc() : memref<5x8xf32>
@@ -26,7 +30,8 @@ func.func @padded(%a: memref<4x5xf32>) -> memref<5x8xf32> {
 // CHECK-NOT:     linalg.map
 // CHECK-COUNT-4: linalg.fill
 // CHECK-NOT:     linalg.fill
-// CHECK:         memref.copy %{{.*}} : memref<3x20xf32> to memref<3x20xf32, strided<[28, 1], offset: 32>>
+// CHECK:         vector.load %{{.*}} : memref<3x20xf32>, vector<16xf32>
+// CHECK:         vector.load %{{.*}} : memref<3x20xf32>, vector<4xf32>
 func.func @channels_last(%a: memref<3x5x4xf32>) -> memref<5x7x4xf32> {
   %z = arith.constant 1.0 : f32
   %b = memref.alloc() : memref<5x7x4xf32>
