@@ -107,9 +107,9 @@ class RowsModel:
         return total
 
     def combined(self, passes: Sequence[PassPlan], compute: float, memory: float) -> float:
-        """Cycles of one sweep. A pass in blocks waits for its lines while it looks for their maximum, not beside what
+        """Cycles of one sweep. An online pass waits for its lines while it looks for their maximum, not beside what
         takes long."""
-        overlap = 1.0 if any(p.step.online for p in passes) else self.s.overlap
+        overlap = 1.0 if any(p.step.online is not None for p in passes) else self.s.overlap
         return max(compute, memory) + overlap * min(compute, memory)
 
     def compute(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:

@@ -202,6 +202,16 @@ def test_long_sums() -> None:
     np.testing.assert_allclose(got.reshape(-1), x.reshape(n, 8).sum(axis=0, dtype=np.float64), rtol=2e-6)
 
 
+@pytest.mark.parametrize("online", ["online", "online by 4096"])
+def test_long_sums_online(online: str) -> None:
+    """Partial sums are against the maximum of their time."""
+    needs("avx2")
+    spec = softmax(1, 140001)
+    library = compiled([(spec, parse(f"rows vector d1:\n    pass m, s {online}\n    pass y"))], TARGETS["avx2"])
+    x = np.linspace(-8, 8, 140001, dtype=np.float32)
+    np.testing.assert_allclose(run(library, 0, spec, [x])[0], spec.evaluate([x], wide=True)[0], rtol=2e-5)
+
+
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_squares(target: str) -> None:
     """Where another dim of the tile has the neighbours, squares are transposed."""

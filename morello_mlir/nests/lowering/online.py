@@ -109,6 +109,22 @@ class OnlineSweep(Sweep):
         factor = tuple(x for x in factor for _ in range(several)) if len(factor) > 1 else factor
         return [self.nest.v.floats(r.dtype).mul(state[0], factor)]
 
+    def apart(self, body: Callable[[list[State]], list[State]], state: list[State]) -> list[State]:
+        """As in any sweep; what has been summed so far is corrected where the maximum has grown meanwhile."""
+        maximum, group, v = self.online.maximum, self.stages[0].group, self.nest.v
+        at = next((i for i, x in enumerate(self.reductions) if x[1] == maximum), None)
+        if at is None:
+            return super().apart(body, state)
+        old = self.shift(state[at])
+        inside = [f if r.is_sum else s for (_, _, r, _), f, s in zip(self.reductions, self.start(), state, strict=True)]
+        out = body(inside)
+        group.rows[maximum] = self.shift(out[at])
+        for i, (_, _, r, _) in enumerate(self.reductions):
+            if r.is_sum:
+                out[i] = [r.combine(v, self.corrected(i, state[i], old)[0], out[i][0])]
+        del group.rows[maximum]
+        return out
+
     def step(self, at: dict[int, tuple[Index, int]], live: int | None, state: list[State]) -> list[State]:
         """A step of an online pass, a block by itself."""
 
