@@ -18,11 +18,11 @@ from mlir.passmanager import PassManager
 from morello_mlir import diagnostics, dialect
 from morello_mlir.passes.pipeline import run_pipeline
 
-LIFT = "morello-lift"
-OPTIMIZE = "morello-lift,morello-search,morello-apply"
+LIFT = "morello-lift{nests=false}"
+OPTIMIZE = "morello-lift{nests=false},morello-search,morello-apply"
 FROM_TENSORS = (
     "morello-group,one-shot-bufferize{bufferize-function-boundaries "
-    "function-boundary-type-conversion=identity-layout-map},morello-lift"
+    "function-boundary-type-conversion=identity-layout-map},morello-lift{nests=false}"
 )
 _LOWER = (
     "builtin.module(convert-linalg-to-loops,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
