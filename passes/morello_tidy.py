@@ -53,9 +53,10 @@ def _fold(op: Any) -> None:
 
 
 def _inline_constants(op: Any) -> None:
-    """Let a generic op on tensors use a number in the place of an operand all of whose elements are that number.
+    """Let a generic op on tensors use a number in the place of an operand that is one constant.
 
-    Other operands of one element stay operands: what is in memory is for loops to read, not for bodies.
+    Other operands of one element stay operands: what is in memory is for loops to read, not for bodies. So do constant
+    weights, even if they are all the same: they are factors of contractions.
     """
     block = op.regions[0].blocks[0]
     inputs = len(block.arguments) - len(op.results)
@@ -67,11 +68,11 @@ def _inline_constants(op: Any) -> None:
 
 
 def _number(value: Any) -> Any:
-    """The attribute of the number that all elements of a constant tensor are; None for others."""
+    """The attribute of the number that a constant tensor of one element holds; None for others."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     elements = value.owner.attributes["value"]
-    if not isinstance(elements, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) or not elements.is_splat:
+    if not isinstance(elements, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) or len(elements) != 1:
         return None
     number = elements.get_splat_value()
     return number if isinstance(number, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)) else None
