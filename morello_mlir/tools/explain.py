@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -20,7 +21,7 @@ from ..search.solve import search_for
 from ..spec import Spec
 from ..targets import Target, get_target, thread_count
 from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
-from . import _cli
+from . import _cli, _shares
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="cut branches that cost less than this share (default: 0.5)")  # fmt: skip
     parser.add_argument("--plain", action="store_true", help="only the schedule, as it can be edited and applied")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--shares", action="store_true",
+                        help="of a FILE: each Spec's share of the cost, and what is left to upstream")  # fmt: skip
     parser.add_argument("--top-k", type=int, metavar="N", help="also list the N cheapest schedules with different code")
     parser.add_argument("--measure", action="store_true",
                         help="time the cheapest schedules on this machine, and explain the fastest")  # fmt: skip
@@ -102,7 +105,13 @@ def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) ->
     remarks: list[str] = []
     threads = thread_count(options.threads)
     nests: list[NestSolution] = []
-    found = list(_lifted(options.input, tuner, threads, notebook, remarks, nests))
+    counts: dict[int, int] = {}
+    left: Counter[str] = Counter()
+    found = list(_lifted(options.input, tuner, threads, notebook, remarks, nests, counts, left))
+    if options.shares:
+        solved: list[Any] = [*(t.solution for t in found), *nests]
+        print(_shares.table([(str(s.spec), s.cycles, counts[id(s)]) for s in solved], left))
+        return 0
     if nests and not options.json:
         code = _explain(options, tuner.target, found, remarks) if found else 0
         print("\n" if found else "", end="")
@@ -111,10 +120,17 @@ def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) ->
 
 
 def _lifted(
-    path: str, tuner: Tuner, threads: int, notebook: _cli.Notebook, remarks: list[str], nests: list[NestSolution]
+    path: str,
+    tuner: Tuner,
+    threads: int,
+    notebook: _cli.Notebook,
+    remarks: list[str],
+    nests: list[NestSolution],
+    counts: dict[int, int],
+    left: Counter[str],
 ) -> Iterator[Tuned]:
     """The solutions of every Spec that lifting finds in the module at `path`; those of nests go to `nests`, what it
-    says to `remarks`."""
+    says to `remarks`, how often the Spec of each solution (its id) is called to `counts`, left ops to `left`."""
     from ..dialect import NestOp, goal_ops
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
@@ -128,6 +144,8 @@ def _lifted(
         remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
         other: dict[tuple[NestSpec, str | None], Any] = {}
+        calls = _shares.call_counts(module)
+        left.update(_shares.left_ops(module))
         for op in goal_ops(module.operation):
             if isinstance(op, NestOp):
                 other.setdefault((op.spec, op.schedule_text), op)
@@ -136,9 +154,12 @@ def _lifted(
     for nest, text in other:
         search = nest_search_for(tuner.target)
         nests.append(search.solve(nest) if text is None else search.complete(nest, parse(text)))
+        counts[id(nests[-1])] = calls[nest, text]
     for spec, text in found:
         notebook.note(f"searching {spec}")
-        yield tuner.solve(spec) if text is None else Tuned(tuner.search.complete(spec, parse(text)))
+        tuned = tuner.solve(spec) if text is None else Tuned(tuner.search.complete(spec, parse(text)))
+        counts[id(tuned.solution)] = calls[spec, text]
+        yield tuned
 
 
 def _explain(

@@ -198,3 +198,30 @@ def test_what_is_packed_ahead_in_another_type_has_the_bytes_of_that():
     text = "Matmul([1, 4, 32, 40], (bf16, GL, row_major), (bf16, GL, row_major, const), (f32, GL, row_major), serial)"
     node = parse("to_accum\npack_ahead rhs as [b, n/16, k, n%16] f32\n?")
     assert packed_ahead(Spec.parse(text), node) == [Packed("rhs", "[b, n/16, k, n%16] f32", 48 * 32 * 4)]
+
+
+def test_shares_of_a_module(tmp_path, capfd):
+    path = tmp_path / "two.mlir"
+    path.write_text(
+        """
+func.func @f(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>, %k: tensor<3xf32>, %x: tensor<9xf32>, %y: tensor<7xf32>)
+    -> (tensor<32x32xf32>, tensor<32x32xf32>, tensor<7xf32>) {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x32xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x32xf32>, tensor<32x32xf32>) outs(%i : tensor<32x32xf32>)
+    -> tensor<32x32xf32>
+  %q = linalg.matmul ins(%b, %a : tensor<32x32xf32>, tensor<32x32xf32>) outs(%i : tensor<32x32xf32>)
+    -> tensor<32x32xf32>
+  %c = linalg.conv_1d ins(%x, %k : tensor<9xf32>, tensor<3xf32>) outs(%y : tensor<7xf32>) -> tensor<7xf32>
+  return %p, %q, %c : tensor<32x32xf32>, tensor<32x32xf32>, tensor<7xf32>
+}
+""",
+        encoding="utf-8",
+    )
+    assert run(str(path), "--shares", "--threads", "1") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].endswith(" cycles predicted in all")
+    assert any("2 x" in line and "Matmul([1, 32, 32, 32]" in line for line in lines)
+    assert sum(float(line.partition("%")[0]) for line in lines[1:-1]) == pytest.approx(100, abs=0.5)
+    assert lines[-1].startswith("left to upstream: ")
