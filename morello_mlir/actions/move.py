@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,8 @@ GROUP_BYTES = 4
 #: What packing costs more where panels reach over several lines of a window, and where every second element is taken.
 LINES_OF_WINDOW = 1.7
 EVERY_SECOND = 2.0
+#: Elements after which panels must begin at a line of a window again.
+LONGEST_PERIOD = 1 << 13
 #: What packing may turn elements into: dtypes that hold every value.
 WIDER = {
     "bf16": ("f32", "f64"),
@@ -124,6 +127,7 @@ class MoveAction(Action):
         if packing and state.window is not None:
             conditions.append((key.is_serial, f"{name} has a window, which one thread packs: put serial above"))
             conditions.append(self._keeps_groups(state.window, key))
+            conditions.append(self._repeats(state, key))
         if packing:
             conditions += [self._packs_one_matrix_dim(key), self._widens(key), self._groups(key)]
         return conditions
@@ -148,6 +152,16 @@ class MoveAction(Action):
             all(unit % group == 0 for unit in window.of(reduction)),
             f"{self._name(key)} has a window whose runs are not made of groups of {group}",
         )
+
+    def _repeats(self, state: OperandState, key: TableKey) -> Condition:
+        """Where rows are copied as they lie, what panels take of the lines of a window soon repeats: each way is code
+        of its own."""
+        assert self.layout is not None and state.window is not None
+        inner = self.layout.innermost
+        width = self.layout.pack_width(inner) or 1
+        units = state.window.of(inner) if state.layout.innermost == inner else ()
+        ok = all(math.lcm(unit, width) <= LONGEST_PERIOD for unit in units[:1])
+        return (ok, f"panels of {width} of {self._name(key)} begin at too many places of its lines")
 
     def _packs_one_matrix_dim(self, key: TableKey) -> Condition:
         """Only panels along the parallel dim, batch slowest."""

@@ -60,7 +60,7 @@ class _Copy:
     def load_along(self, b: Builder, start: Index, first: int, width: int, lanes: int) -> str:
         """The same of `width` elements along the packed dim from place `first` on, `start` being its place 0."""
         x, filled = "", 0
-        for place, count in _pieces(first, width, self.digits[0][0] if self.digits else 0):
+        for place, count in _pieces(first, width, self.digits[-2][0] if self.digits else 0):
             at = b.add(start, place_of(b, self.digits, place) if self.digits else place * self.along)
             y = _every(b, self.source, at, count, lanes, self.along)
             if x:
@@ -138,7 +138,7 @@ def _copy_rows(b: Builder, c: _Copy, start: Index, place: Index) -> None:
 
 def _copy_across(b: Builder, c: _Copy, start: Index, place: Index, rows: int) -> None:
     # How many panels it takes until lines of a window begin where panels do again.
-    period = math.lcm(c.digits[-2][0], c.width) // c.width if c.digits else 1
+    period = math.lcm(c.digits[0][0], c.width) // c.width if c.digits else 1
     jump = _distance(c, period * c.width)
     if periods := c.full // period:
         with b.loop(0, periods, 1) as p:
@@ -154,7 +154,7 @@ def _copy_across(b: Builder, c: _Copy, start: Index, place: Index, rows: int) ->
 
 def _distance(c: _Copy, places: int) -> int:
     """Elements from one place along the packed dim to that `places` further on, a line's beginning of its window."""
-    return places // c.digits[-2][0] * c.digits[-2][1] if c.digits else places * c.along
+    return places // c.digits[0][0] * c.digits[0][1] if c.digits else places * c.along
 
 
 def _copy_piece(b: Builder, c: _Copy, start: Index, place: Index, rows: int, part: tuple[int, int]) -> None:

@@ -154,10 +154,14 @@ def test_memo_and_search_agree(tmp_path) -> None:
 # ---------------------------------------------------------------- from linalg
 
 
+#: Dims of the image through which a window slides: those of the output and of the window.
+SLIDING = {"D": ("d", "l"), "H": ("h", "i"), "W": ("w", "j")}
+
+
 @dataclass(frozen=True)
 class Conv:
     """A convolution as an op on memrefs. dims: of the input, the filter and the output, by letters: n (images), g
-    (groups), c, f (channels), h, w, i, j (rows and columns of the output, and of the window), H, W (of the input)."""
+    (groups), c, f (channels), d, h, w and l, i, j (of the output, and of the window), D, H, W (of the input)."""
 
     op: str
     dims: str
@@ -168,8 +172,8 @@ class Conv:
 
     def size(self, letter: str) -> int:
         known = dict(self.sizes)
-        if letter in "HW":
-            out, taps = ("h", "i") if letter == "H" else ("w", "j")
+        if letter in SLIDING:
+            out, taps = SLIDING[letter]
             return (known[out] - 1) * self.stride + (known[taps] - 1) * self.dilation + 1
         return known[letter]
 
@@ -187,7 +191,7 @@ class Conv:
             element = "i8" if dtype == "u8" else dtype
             strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
             kinds.append(f"memref<{'x'.join(map(str, shape))}x{element}, strided<{strides}, offset: {offset}>>")
-        rank = len(set(self.dims) & set("HW"))
+        rank = len(set(self.dims) & set(SLIDING))
         out = self.dtypes[2]
         zero = "0" if out.startswith("i") else "0.0"
         lines = (
@@ -206,7 +210,7 @@ class Conv:
         letters, taps, out = self.dims.split()
         wide = np.int64 if image.dtype.kind in "iu" else np.float64
         total = np.zeros([self.size(x) for x in out], wide)
-        axes = [(letters.index(X), o, t) for X, o, t in (("H", "h", "i"), ("W", "w", "j")) if X in letters]
+        axes = [(letters.index(x), *SLIDING[x]) for x in letters if x in SLIDING]
         for at in itertools.product(*(range(self.size(t)) for _, _, t in axes)):
             part = [slice(None)] * image.ndim
             tap = [slice(None)] * filters.ndim
@@ -214,7 +218,7 @@ class Conv:
                 first = k * self.dilation
                 part[axis] = slice(first, first + (self.size(o) - 1) * self.stride + 1, self.stride)
                 tap[taps.index(t)] = k
-            names = letters.replace("H", "h").replace("W", "w"), "".join(x for x in taps if x not in "ij")
+            names = letters.lower(), "".join(x for x in taps if x not in "ijl")
             x, y = image[tuple(part)].astype(wide), filters[tuple(tap)].astype(wide)
             total += np.einsum(f"{names[0]},{names[1]}->{out}", x, y)
         return total
@@ -229,6 +233,8 @@ FORMS = (
     ("linalg.conv_2d_ngchw_gfchw", "ngcHW gfcij ngfhw"),
     ("linalg.conv_2d_ngchw_fgchw", "ngcHW fgcij ngfhw"),
     ("linalg.conv_2d_nhwgc_gfhwc", "nHWgc gfijc nhwgf"),
+    ("linalg.conv_3d_ndhwc_dhwcf", "nDHWc lijcf ndhwf"),
+    ("linalg.conv_3d_ncdhw_fcdhw", "ncDHW fclij nfdhw"),
 )
 
 
@@ -322,7 +328,7 @@ def check_numbers(
         arrays.append(array)
         buffers.append(buffer)
     if special:
-        for array in arrays[:2]:
+        for array in (a for a in arrays[:2] if a.dtype.kind not in "iu"):
             for value in (np.nan, np.inf, -np.inf):
                 array[tuple(rng.integers(0, n) for n in array.shape)] = value
     before = arrays[2].copy()
@@ -331,7 +337,7 @@ def check_numbers(
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(library.addresses["conv"])(
         *(b.ctypes.data + 64 * b.itemsize for b in buffers)
     )
-    depth = int(np.prod([n for k, n in conv.sizes if k in "cij"]))
+    depth = int(np.prod([n for k, n in conv.sizes if k in "cijl"]))
     assert_close(arrays[2], want, depth)
     assert (buffers[2][: 64 + offset] == 77).all() and (buffers[2][64 + offset + arrays[2].size :] == 77).all()
 
@@ -340,9 +346,10 @@ def check_numbers(
 def convs(draw: st.DrawFn) -> Conv:
     small = st.sampled_from((1, 2, 3, 5, 7, 8, 13, 16, 17))
     op, dims = draw(st.sampled_from(FORMS))
-    sizes = {x: draw(small if x in "cfhw" else st.integers(1, 3)) for x in "ngcfhwij" if x in dims.lower()}
+    sizes = {x: draw(small if x in "cfhw" else st.integers(1, 3)) for x in "ngcfdhwlij" if x in dims.lower()}
     # Output channels: with none of them it is no product of matrices.
-    return Conv(op, dims, tuple(sizes.items()), draw(st.integers(1, 3)), draw(st.integers(1, 2)))
+    dtype = draw(st.sampled_from(("f32", "f32", "f64", "bf16,bf16,f32", "f16,f16,f32", "i8,i8,i32")))
+    return Conv(op, dims, tuple(sizes.items()), draw(st.integers(1, 3)), draw(st.integers(1, 2)), dtype)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
@@ -351,7 +358,7 @@ def test_random_schedules(target: str) -> None:
         pytest.skip(f"the host has no {target}")
 
     @settings(
-        max_examples=24,
+        max_examples=16,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.reuse, Phase.generate),

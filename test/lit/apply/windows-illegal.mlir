@@ -58,3 +58,15 @@ func.func @groups(%a: memref<1x4x3x3xi16>, %b: memref<1x9x8xi16>, %c: memref<1x4
   } : (memref<1x4x3x3xi16>, memref<1x9x8xi16>, memref<1x4x8xi32>) -> ()
   return
 }
+
+// -----
+
+func.func @no_period(%a: memref<1x4x2xf32>, %b: memref<1x2x2x1001xf32, strided<[9000, 4000, 1010, 1]>>, %c: memref<1x4x2002xf32>) {
+  // expected-error @below {{panels of 64 of rhs begin at too many places of its lines}}
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 4, 2, 2002>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, n%1001)", "(f32, GL, row_major)"], serial,
+    schedule = ["move rhs to L2 as [b, n/64, k, n%64]", "?"]
+  } : (memref<1x4x2xf32>, memref<1x2x2x1001xf32, strided<[9000, 4000, 1010, 1]>>, memref<1x4x2002xf32>) -> ()
+  return
+}
