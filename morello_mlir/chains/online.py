@@ -153,6 +153,15 @@ class Form:
             raise ScheduleError(f"{label}: the scores do not fit L2, which has {self.point.l2} lines left")
 
     @property
+    def is_legal(self) -> bool:
+        """What `check` checks."""
+        try:
+            self.check()
+        except ScheduleError:
+            return False
+        return True
+
+    @property
     def width(self) -> int:
         """Of the panels that blocks of columns start at."""
         return self.contraction("scores", self.size)[0].pack_width("n")

@@ -1,4 +1,6 @@
-"""The search among online forms of a tile: the columns in blocks of any size of the scale, their scores in L2 or GL."""
+"""The search among online forms of a tile: the columns in blocks of any power of two from SHORTEST, their scores in
+L2. Sizes between them hardly differ, and shorter ones correct the output too often; schedules by hand may have any.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from .online import Form, softmax_of
 from .schedule import PARTS, REST, Online
 from .space import Point, is_tabled
 
+SHORTEST = 64
 CONTRACTIONS = ("scores", "weigh")
 
 
@@ -35,15 +38,12 @@ class OnlineSearch:
         if softmax_of(point) is None:
             return best
         for size in scale(point.spec.stages[0].shape[2]):
-            for home in ("L2", "GL"):
-                form = Form(point, size, home, self.target)
-                try:
-                    form.check()
-                except ScheduleError:
-                    continue
-                cost = self.total(form, lambda part, width, form=form: self.cost(form, part, width))  # type: ignore[misc]
-                if cost < best[0]:
-                    best = (cost, Online(size, home, ()))
+            form = Form(point, size, "L2", self.target)
+            if size & (size - 1) or size < SHORTEST or not form.is_legal:
+                continue
+            cost = self.total(form, lambda part, width, form=form: self.cost(form, part, width))  # type: ignore[misc]
+            if cost < best[0]:
+                best = (cost, Online(size, "L2", ()))
         return best
 
     def total(self, form: Form, cost: Callable[[str, int], float]) -> float:

@@ -4,7 +4,7 @@ The declared space: threads share b (one each) or tiles of m, or one does it all
 contraction may be packed for all tiles; m is tiled by any size of the scale, or not; each intermediate result lives in
 L2 or GL, or in the place of another that it may overwrite. A remainder has the homes that are best for it. (Homes that
 leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.) A tile of
-attention may also have its online form, in blocks of any size of the scale (see `online`).
+attention may also have its online form (see `online_search`).
 """
 
 from __future__ import annotations

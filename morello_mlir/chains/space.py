@@ -12,7 +12,7 @@ from ..errors import ScheduleError, SpecError
 from ..nests import NestSpec
 from ..nests.ops import element_bytes
 from ..spec import Layout, Spec, stride_class
-from ..targets import CROWDED, LINE, Target, ceil_div, thread_count
+from ..targets import LINE, Target, ceil_div, thread_count
 from .schedule import Loop, PackRhs, Stages
 from .spec import ChainSpec
 
@@ -119,8 +119,7 @@ class Point:
     # ------------------------------------------------------------ intermediate results
 
     def row(self, t: int) -> int:
-        """Elements from one row of intermediate result `t` to the next: whole lines, and one more where rows would all
-        fall into few sets of the caches."""
+        """Elements from one row of intermediate result `t` to the next."""
         stage = self.spec.stages[t]
         return row_of(stage.shape[2], stage.dtype, self.dims[1])
 
@@ -211,12 +210,11 @@ class Point:
 
 
 def row_of(columns: int, dtype: str, rows: int) -> int:
-    """Elements from one row of a tile in scratch to the next: whole lines, and one more where rows would all fall into
-    few sets of the caches."""
+    """Elements from one row of a tile in scratch to the next: an odd number of lines, so that rows fall into all sets
+    of the caches, and rows of any length look alike to the search."""
     size = element_bytes(dtype)
     lines = ceil_div(columns * size, LINE)
-    crowded = lines * LINE % CROWDED == 0 and rows > 1
-    return int((lines + crowded) * LINE // size)
+    return int((lines | (rows > 1)) * LINE // size)
 
 
 def steps(lines: int, target: Target) -> int:
