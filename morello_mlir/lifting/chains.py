@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import arith, func, memref
+from mlir.dialects import func
 
 from morello_mlir.chains import ChainSpec, Stage
 from morello_mlir.chains.refine import as_stage
@@ -18,7 +18,7 @@ from morello_mlir.nests import NestSpec
 from morello_mlir.spec import Spec
 
 from .aliases import VIEWS, Aliases, nested_ops
-from .nests.emit import in_bytes
+from .private import in_bytes, plus, private_function, strided_view
 
 #: Ops between the members of a chain that touch no memory.
 _HARMLESS = ("arith.", "memref.alloc", "memref.dealloc", "memref.get_global")
@@ -360,35 +360,11 @@ def _shaped(member: Member, goal: Spec | NestSpec, i: int) -> tuple[Place, tuple
 
 
 def _function(name: str, chain: Chain, types: list[Any], shape: Any) -> None:
-    index = ir.IndexType.get()
-    offsets = sum(shifted for _, shifted, _, _, _ in shape)
-    function = func.FuncOp(name, ([*types, *[index] * offsets], []), visibility="private")
-    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-    block = function.add_entry_block()
-    with ir.InsertionPoint(block):
-        given = iter(list(block.arguments)[len(types) :])
-        bases = [in_bytes(base) for base in list(block.arguments)[: len(types)]]
-        views = []
-        for base, shifted, start, sizes, strides in shape:
-            offset = next(given) if shifted else None
-            if offset is not None and start:
-                offset = arith.addi(offset, arith.constant(index, start))
-            views.append(_view(bases[base], start if offset is None else offset, sizes, strides))
+    shifted = [has_offset for _, has_offset, *_ in shape]
+    with private_function(name, [t.element_type for t in types], shifted) as (given, offsets):
+        bases = [in_bytes(base) for base in given]
+        views = [
+            strided_view(bases[base], plus(offset, start), sizes, strides)
+            for offset, (base, _, start, sizes, strides) in zip(offsets, shape, strict=True)
+        ]
         build_chain_op(chain.spec, views)
-        func.ReturnOp([])
-
-
-def _view(base: Any, offset: Any, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    static = isinstance(offset, int)
-    place = offset if static else ir.ShapedType.get_dynamic_stride_or_offset()
-    kind = ir.MemRefType.get(list(sizes), base.type.element_type, ir.StridedLayoutAttr.get(place, list(strides)))
-    return memref.ReinterpretCastOp(
-        kind,
-        base,
-        [] if static else [offset],
-        [],
-        [],
-        ir.DenseI64ArrayAttr.get([place]),
-        ir.DenseI64ArrayAttr.get(list(sizes)),
-        ir.DenseI64ArrayAttr.get(list(strides)),
-    ).result

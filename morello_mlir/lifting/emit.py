@@ -11,10 +11,11 @@ from mlir.dialects import arith, func, memref, scf
 
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search.schedule import Hole, Parallel, Serial, parse, walk
-from morello_mlir.spec import dense_strides, element_type
+from morello_mlir.spec import Spec, dense_strides, element_type
 
 from .outcome import Lifted
 from .plan import Operand, Plan
+from .private import Names, plus, private_function, strided_view
 
 #: Where a user writes the schedule of a linalg op by hand; the Spec gets it, and the search fills its holes.
 SCHEDULE = "morello.schedule"
@@ -38,14 +39,12 @@ class Functions:
         self._module = module
         self._threads = threads
         self._made: dict[Any, str] = {}
-        body = module.regions[0].blocks[0]
-        self._taken = {str(op.attributes["sym_name"]) for op in body.operations if "sym_name" in op.attributes}
+        self._names = Names(module)
 
     def call(self, op: Any, lifted: Lifted) -> None:
         """Puts a call in place of `op` and the members of its chain, which stay for the caller to erase.
 
-        A function takes the base pointers as rank-0 memrefs, because a view at an offset does not survive the bare-
-        pointer calling convention; offsets other than zero follow as `index` arguments.
+        A function takes base pointers, and offsets other than zero (see `private`).
         """
         values = [lifted.values[operand.source] for operand in lifted.plan.operands]
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
@@ -61,22 +60,16 @@ class Functions:
             plan = replace(plan, spec=replace(plan.spec, serial=False, threads=self._threads))
         key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, given)
         if key not in self._made:
-            name = self._unused_name(plan)
+            name = self._names.unused(_stem(plan.spec))
             self._made[key] = name
             with location, ir.InsertionPoint(self._module.regions[0].blocks[0]):
                 _build_function(name, plan, shifted, given)
         return self._made[key]
 
-    def _unused_name(self, plan: Plan) -> str:
-        spec = plan.spec
-        dtypes = "_".join(dict.fromkeys(t.dtype for t in spec.operands))
-        stem = f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{dtypes}{'_then' if spec.then else ''}"
-        name, count = stem, 0
-        while f'"{name}"' in self._taken:
-            count += 1
-            name = f"{stem}_{count}"
-        self._taken.add(f'"{name}"')
-        return name
+
+def _stem(spec: Spec) -> str:
+    dtypes = "_".join(dict.fromkeys(t.dtype for t in spec.operands))
+    return f"{_NAME[spec.function]}_{'x'.join(map(str, spec.dims))}_{dtypes}{'_then' if spec.then else ''}"
 
 
 def _last(ops: list[Any]) -> Any:
@@ -123,16 +116,8 @@ def _build_function(name: str, plan: Plan, shifted: tuple[bool, ...], given: _Gi
     dtypes = [t.dtype for t in plan.spec.operands]
     dtypes += [e.dtype for e in plan.spec.then.extras] if plan.spec.then else []
     scalars = [ir.Type.parse(element_type(dtype)) for dtype in dtypes]
-    inputs = [ir.MemRefType.get([], scalar) for scalar in scalars] + [ir.IndexType.get()] * sum(shifted)
-    function = func.FuncOp(name, (inputs, []), visibility="private")
-    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-    block = function.add_entry_block()
-    with ir.InsertionPoint(block):
-        count = len(plan.operands)
-        bases, rest = list(block.arguments)[:count], iter(list(block.arguments)[count:])
-        offsets = [next(rest) if s else None for s in shifted]
+    with private_function(name, scalars, shifted) as (bases, offsets):
         _build_nest(plan, bases, offsets, given)
-        func.ReturnOp([])
 
 
 def _build_nest(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given) -> None:
@@ -181,18 +166,5 @@ def _build_spec(plan: Plan, bases: list[Any], offsets: list[Any], given: _Given,
 
 def _view(base: Any, operand: Operand, offset: Any) -> Any:
     """The three-dimensional memref of an operand."""
-    sizes, strides = list(operand.sizes), list(operand.strides)
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    layout = ir.StridedLayoutAttr.get(0 if offset is None else dynamic, strides)
     dense = offset is None and operand.strides == dense_strides(operand.sizes)
-    kind = ir.MemRefType.get(sizes, base.type.element_type, None if dense else layout)
-    return memref.ReinterpretCastOp(
-        kind,
-        base,
-        [] if offset is None else [offset],
-        [],
-        [],
-        ir.DenseI64ArrayAttr.get([0 if offset is None else dynamic]),
-        ir.DenseI64ArrayAttr.get(sizes),
-        ir.DenseI64ArrayAttr.get(strides),
-    ).result
+    return strided_view(base, plus(offset, 0), operand.sizes, operand.strides, dense)

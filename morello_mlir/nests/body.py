@@ -10,7 +10,7 @@ its elementwise namesake. Constants carry their type (`1.5:f32`), `cast(x0, f64)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -316,17 +316,24 @@ class BodyBuilder:
 
     def only(self, outputs: Sequence[int]) -> Body:
         """The body of what the outputs need, values renumbered: others may be left of attempts that came to nothing."""
-        needed: set[int] = set()
-        todo = list(outputs)
-        while todo:
-            at = todo.pop()
-            if at not in needed:
-                needed.add(at)
-                todo += self._values[at].args
-        number = {at: i for i, at in enumerate(sorted(needed))}
-        values = (self._values[at] for at in sorted(needed))
+        needed = needed_values(self._values, outputs)
+        number = {at: i for i, at in enumerate(needed)}
+        values = (self._values[at] for at in needed)
         renumbered = tuple(Value(v.op, tuple(number[a] for a in v.args), v.dtype, v.attr) for v in values)
         return Body(renumbered, tuple(number[v] for v in outputs))
 
     def build(self, outputs: Sequence[int]) -> Body:
         return Body(tuple(self._values), tuple(outputs))
+
+
+def needed_values(values: Sequence[Value], outputs: Sequence[int], given: Container[int] = ()) -> list[int]:
+    """The numbers of the values that `outputs` need, themselves among them, in order; not what only those in `given`
+    need."""
+    needed: set[int] = set()
+    todo = list(outputs)
+    while todo:
+        at = todo.pop()
+        if at not in needed:
+            needed.add(at)
+            todo += () if at in given else values[at].args
+    return sorted(needed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .body import Body, BodyBuilder, Value
+from .body import Body, BodyBuilder, Value, needed_values
 from .online import MAXIMA, scalings
 from .ops import element_bytes
 from .plan import Values
@@ -82,14 +82,7 @@ def extract(body: Body, outputs: Sequence[int], given: dict[int, int], inputs: S
     """The body that computes the values `outputs`; given: values that are inputs of it, by number."""
     b = BodyBuilder()
     made: dict[int, int] = {}
-    needed: set[int] = set()
-    todo = list(outputs)
-    while todo:
-        at = todo.pop()
-        if at not in needed:
-            needed.add(at)
-            todo += () if at in given else body.values[at].args
-    for at in sorted(needed):
+    for at in needed_values(body.values, outputs, given):
         value = body.values[at]
         if at in given:
             made[at] = b.input(given[at], inputs[given[at]].dtype)

@@ -11,6 +11,8 @@ from mlir.dialects import arith, math, memref, scf
 from morello_mlir.nests import NestSpec, Value
 from morello_mlir.nests.ops import REDUCE, is_float
 
+from ..private import strided_view
+
 _FLOAT: dict[str, Callable[..., Any]] = {
     "add": arith.addf,
     "sub": arith.subf,
@@ -253,17 +255,5 @@ def _cast(x: Any, kind: Any, unsigned: bool) -> Any:
 
 def _view(value: Any, spec: NestSpec, k: int) -> Any:
     """An operand with a dim for each of the nest's."""
-    metadata = memref.ExtractStridedMetadataOp(value)
-    strides = list(spec.operands[k].strides)
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    kind = ir.MemRefType.get(list(spec.dims), value.type.element_type, ir.StridedLayoutAttr.get(dynamic, strides))
-    return memref.ReinterpretCastOp(
-        kind,
-        metadata.results[0],
-        [metadata.results[1]],
-        [],
-        [],
-        ir.DenseI64ArrayAttr.get([dynamic]),
-        ir.DenseI64ArrayAttr.get(list(spec.dims)),
-        ir.DenseI64ArrayAttr.get(strides),
-    ).result
+    base, offset = memref.ExtractStridedMetadataOp(value).results[:2]
+    return strided_view(base, offset, spec.dims, spec.operands[k].strides)
