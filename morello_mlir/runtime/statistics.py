@@ -64,10 +64,10 @@ def _loop_extents(op: Any) -> list[int] | None:
 
 
 def collect_specs(module: Any) -> list[dict[str, Any]]:
-    """What every `morello.spec` and nest says: spec, function, source, cost, schedule, search_s, measured_s, model_s
-    (seconds of the schedule, and of the model's choice), alternatives (a list of cost and schedule); None for what is
-    not there."""
-    from morello_mlir.dialect import goal_ops
+    """What every `morello.spec`, nest and chain says: spec, function, source, cost, schedule, search_s, measured_s,
+    model_s (seconds of the schedule, and of the model's choice), alternatives (a list of cost and schedule); None for
+    what is not there."""
+    from morello_mlir.dialect import chain_ops, goal_ops
 
     return [
         {
@@ -81,7 +81,7 @@ def collect_specs(module: Any) -> list[dict[str, Any]]:
             "schedule": op.schedule_text,
             "alternatives": _alternatives(op.operation),
         }
-        for op in goal_ops(module.operation)
+        for op in (*goal_ops(module.operation), *chain_ops(module.operation))
     ]
 
 

@@ -8,18 +8,18 @@ from typing import Any
 
 
 def call_counts(module: Any) -> Counter[Any]:
-    """How often the functions of each Spec are called, by Spec and schedule by hand; loops round calls do not count."""
+    """How often the functions of each goal are called, by goal and schedule by hand; loops round calls do not count."""
     import mlir.ir as ir
 
-    from ..dialect import NestOp, goal_ops
+    from ..dialect import ChainOp, NestOp, chain_ops, goal_ops
     from ..passes.symbols import all_ops, symbol_name
 
     calls = Counter(
         ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in all_ops(module) if op.name == "func.call"
     )
     found: Counter[Any] = Counter()
-    for op in goal_ops(module.operation):
-        spec = op.spec if isinstance(op, NestOp) else op.spec.canonical()
+    for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
+        spec = op.spec if isinstance(op, (NestOp, ChainOp)) else op.spec.canonical()
         found[spec, op.schedule_text] += calls[symbol_name(_function(op.operation))] or 1
     return found
 

@@ -1,4 +1,4 @@
-"""`morello explain`: the schedules of a module's contractions, or of a Spec given as text."""
+"""`morello explain`: the schedules of a module's goals, or of one given as text."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..chains import ChainSpec
+from ..chains import is_chain as is_chain_text
+from ..chains import schedule as chain_schedule
+from ..chains.search import ChainSolution, chain_search_for
 from ..errors import InputError
 from ..nests import NestSpec, is_nest
 from ..nests.explain import explain as explain_nest
 from ..nests.search import NestSolution, nest_search_for
 from ..search.explain import explain, packed_ahead, steps, traffic
 from ..search.schedule import INDENT, has_hole, parse, to_text
-from ..search.solve import search_for
+from ..search.solve import Solution, search_for
 from ..spec import Spec
 from ..targets import Target, get_target, thread_count
 from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
 from . import _cli, _shares
+
+#: Goals that have no candidates to choose from.
+Other = NestSolution | ChainSolution
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +57,10 @@ def run(options: argparse.Namespace) -> int:
     if options.schedule and (options.top_k is not None or options.measure):
         raise InputError("--schedule names the schedule: there is nothing to choose for --top-k or --measure")
     tuner = Tuner(search_for(target), count, measure=options.measure)
-    if "(" in options.input and is_nest(options.input):
-        nest = NestSpec.parse(options.input)
+    if "(" in options.input and (is_nest(options.input) or is_chain_text(options.input)):
+        goal = NestSpec.parse(options.input) if is_nest(options.input) else ChainSpec.parse(options.input)
         return _cli.isolated(
-            "morello", options.input, lambda notebook: _nests(options, target, [_solve_nest(options, target, nest)])
+            "morello", options.input, lambda notebook: _others(options, target, [_solve_other(options, target, goal)])
         )
     if "(" in options.input:
         spec = Spec.parse(options.input)
@@ -71,24 +78,40 @@ def _solve(options: argparse.Namespace, tuner: Tuner, spec: Spec) -> Tuned:
     return Tuned(tuner.search.complete(spec, parse(_cli.read_text(options.schedule))))
 
 
-def _solve_nest(options: argparse.Namespace, target: Target, spec: NestSpec) -> NestSolution:
-    search = nest_search_for(target)
-    if not options.schedule:
-        return search.solve(spec)
-    return search.complete(spec, parse(_cli.read_text(options.schedule)))
+def _solve_other(options: argparse.Namespace, target: Target, goal: NestSpec | ChainSpec) -> Other:
+    return _solved(goal, _cli.read_text(options.schedule) if options.schedule else None, target)
 
 
-def _nests(options: argparse.Namespace, target: Target, found: list[NestSolution]) -> int:
+def _solved(goal: NestSpec | ChainSpec, schedule: str | None, target: Target) -> Other:
+    """The cheapest schedule, or the cheapest that fills the holes of one."""
+    if isinstance(goal, ChainSpec):
+        chains = chain_search_for(target)
+        return chains.solve(goal) if schedule is None else chains.complete(goal, chain_schedule.parse(schedule))
+    nests = nest_search_for(target)
+    return nests.solve(goal) if schedule is None else nests.complete(goal, parse(schedule))
+
+
+def _others(options: argparse.Namespace, target: Target, found: list[Other]) -> int:
     if options.json:
-        print(json.dumps([_nest_record(s, target) for s in found], indent=2))
+        print(json.dumps([_record(s, target) for s in found], indent=2))
     for number, s in enumerate(() if options.json else found):
         if number:
             print()
-        print(to_text(s.schedule) if options.plain else explain_nest(s.spec, s.schedule, target))
+        print(_text(s) if options.plain else _explained(s, target))
     return 0
 
 
-def _nest_record(s: NestSolution, target: Target) -> dict[str, Any]:
+def _explained(s: Other, target: Target) -> str:
+    if isinstance(s, NestSolution):
+        return explain_nest(s.spec, s.schedule, target)
+    return f"{s.spec}\ntarget {target.name}: {s.cycles:,.0f} cycles predicted\n\n{_text(s)}"
+
+
+def _text(s: Other | Solution) -> str:
+    return chain_schedule.to_text(s.schedule) if isinstance(s, ChainSolution) else to_text(s.schedule)
+
+
+def _record(s: Other | Solution, target: Target) -> dict[str, Any]:
     return {
         "spec": str(s.spec),
         "target": target.name,
@@ -96,7 +119,7 @@ def _nest_record(s: NestSolution, target: Target) -> dict[str, Any]:
         "cycles": s.cycles,
         "source": s.source,
         "search_s": s.seconds,
-        "schedule": to_text(s.schedule),
+        "schedule": _text(s),
     }
 
 
@@ -104,19 +127,19 @@ def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) ->
     notebook.note("loading MLIR")
     remarks: list[str] = []
     threads = thread_count(options.threads)
-    nests: list[NestSolution] = []
+    others: list[Other] = []
     counts: dict[int, int] = {}
     left: Counter[str] = Counter()
-    found = list(_lifted(options.input, tuner, threads, notebook, remarks, nests, counts, left))
+    found = list(_lifted(options.input, tuner, threads, notebook, remarks, others, counts, left))
     if options.shares:
-        solved: list[Any] = [*(t.solution for t in found), *nests]
+        solved: list[Any] = [*(t.solution for t in found), *others]
         print(_shares.table([(str(s.spec), s.cycles, counts[id(s)]) for s in solved], left))
         return 0
-    if nests and not options.json:
+    if others and not options.json:
         code = _explain(options, tuner.target, found, remarks) if found else 0
         print("\n" if found else "", end="")
-        return code or _nests(options, tuner.target, nests)
-    return _explain(options, tuner.target, found, remarks, nests)
+        return code or _others(options, tuner.target, others)
+    return _explain(options, tuner.target, found, remarks, others)
 
 
 def _lifted(
@@ -125,13 +148,14 @@ def _lifted(
     threads: int,
     notebook: _cli.Notebook,
     remarks: list[str],
-    nests: list[NestSolution],
+    others: list[Other],
     counts: dict[int, int],
     left: Counter[str],
 ) -> Iterator[Tuned]:
-    """The solutions of every Spec that lifting finds in the module at `path`; those of nests go to `nests`, what it
-    says to `remarks`, how often the Spec of each solution (its id) is called to `counts`, left ops to `left`."""
-    from ..dialect import NestOp, goal_ops
+    """The solutions of every Spec that lifting finds in the module at `path`; those of nests and chains go to `others`,
+    what it says to `remarks`, how often the goal of each solution (its id) is called to `counts`, left ops to
+    `left`."""
+    from ..dialect import ChainOp, NestOp, chain_ops, goal_ops
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
     from ..runtime.context import parse_file, parse_text
@@ -143,18 +167,18 @@ def _lifted(
         said = run_pipeline(module.operation, f"builtin.module({lift})")
         remarks += map(str, said)
         found: dict[tuple[Spec, str | None], Any] = {}
-        other: dict[tuple[NestSpec, str | None], Any] = {}
+        other: dict[tuple[NestSpec | ChainSpec, str | None], Any] = {}
         calls = _shares.call_counts(module)
         left.update(_shares.left_ops(module))
-        for op in goal_ops(module.operation):
-            if isinstance(op, NestOp):
+        for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
+            if isinstance(op, (NestOp, ChainOp)):
                 other.setdefault((op.spec, op.schedule_text), op)
             else:
                 found.setdefault((op.spec.canonical(), op.schedule_text), op)
-    for nest, text in other:
-        search = nest_search_for(tuner.target)
-        nests.append(search.solve(nest) if text is None else search.complete(nest, parse(text)))
-        counts[id(nests[-1])] = calls[nest, text]
+    for goal, text in other:
+        notebook.note(f"searching {goal}")
+        others.append(_solved(goal, text, tuner.target))
+        counts[id(others[-1])] = calls[goal, text]
     for spec, text in found:
         notebook.note(f"searching {spec}")
         tuned = tuner.solve(spec) if text is None else Tuned(tuner.search.complete(spec, parse(text)))
@@ -167,14 +191,14 @@ def _explain(
     target: Target,
     found: list[Tuned],
     remarks: list[str],
-    nests: Sequence[NestSolution] = (),
+    others: Sequence[Other] = (),
 ) -> int:
     for tuned in found:
         for problem in (tuned.problem, *(tuned.measured.problems if tuned.measured else ())):
             if problem:
                 print(f"warning: {tuned.solution.spec}: {problem}", file=sys.stderr)
     if options.json:
-        records = [_record(t, target) for t in found] + [_nest_record(s, target) for s in nests]
+        records = [_tuned_record(t, target) for t in found] + [_record(s, target) for s in others]
         print(json.dumps(records, indent=2))
         return 0
     if not found:
@@ -220,20 +244,14 @@ def _headline(tuned: Tuned, number: int) -> str:
     return text + (", not timed" if seconds is None else f", {1e6 * seconds:,.2f} us")
 
 
-def _record(tuned: Tuned, target: Target) -> dict[str, Any]:
+def _tuned_record(tuned: Tuned, target: Target) -> dict[str, Any]:
     s, winner = tuned.solution, tuned.winner
     seconds = tuned.measured.seconds if tuned.measured else {}
     moved = traffic(steps(s.spec, s.schedule, target))
     return {
-        "spec": str(s.spec),
-        "target": target.name,
-        "cost": s.cost,
-        "cycles": s.cycles,
-        "source": s.source,
-        "search_s": s.seconds,
+        **_record(s, target),
         "traffic": {f"{a} to {b}": n for (a, b), n in moved.items()},
         "packed_ahead": [asdict(p) for p in packed_ahead(s.spec, s.schedule)],
-        "schedule": to_text(s.schedule),
         "measured_s": winner.seconds if winner else None,
         "model_s": winner.model_seconds if winner else None,
         "alternatives": [

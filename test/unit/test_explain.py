@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import morello_mlir
+from morello_mlir.chains import ChainSpec, Stage
+from morello_mlir.chains import schedule as chain_schedule
 from morello_mlir.errors import InputError, ScheduleError
 from morello_mlir.search.explain import Packed, explain, packed_ahead, peak_share, steps, traffic
 from morello_mlir.search.schedule import parse, to_text
@@ -118,6 +121,45 @@ def test_a_module(capfd, tmp_path: Path):
     assert run(str(file)) == 0
     out = capfd.readouterr().out
     assert out.startswith("MatmulAccum([1, 37, 24, 40]") and "kernel broadcast_fma" in out
+
+
+def test_chains(capfd, tmp_path: Path):
+    first, second = matmul_spec(8, 4, 8), matmul_spec(8, 8, 4)
+    chain = ChainSpec((Stage(first, ("x0", "x1")), Stage(second, ("t0", "x2")))).canonical()
+    text = str(chain)
+    assert run(text, "--plain") == 0
+    schedule = capfd.readouterr().out
+    assert not chain_schedule.has_hole(chain_schedule.parse(schedule))
+    assert run(text) == 0
+    out = capfd.readouterr().out
+    assert out.startswith(text) and "cycles predicted" in out and schedule in out
+    file = tmp_path / "mine.txt"
+    file.write_text(schedule)
+    assert run(text, "--schedule", str(file), "--json") == 0
+    (record,) = json.loads(capfd.readouterr().out)
+    assert record["spec"] == text and record["source"] == "manual" and record["schedule"].strip() == schedule.strip()
+
+
+def test_a_module_with_a_chain(capfd, tmp_path: Path):
+    file = tmp_path / "m.mlir"
+    file.write_text("""
+      func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>, %c: tensor<8x4xf32>) -> tensor<8x4xf32> {
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty() : tensor<8x8xf32>
+        %t0 = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+        %t = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%t0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+        %o = tensor.empty() : tensor<8x4xf32>
+        %y0 = linalg.fill ins(%zero : f32) outs(%o : tensor<8x4xf32>) -> tensor<8x4xf32>
+        %y = linalg.matmul ins(%t, %c : tensor<8x8xf32>, tensor<8x4xf32>) outs(%y0 : tensor<8x4xf32>) -> tensor<8x4xf32>
+        return %y : tensor<8x4xf32>
+      }""")
+    assert run(str(file), "--threads", "1", "--json") == 0
+    (record,) = json.loads(capfd.readouterr().out)
+    assert record["spec"].startswith("Chain(") and record["cost"] > 0 and "stage 2:" in record["schedule"]
+    assert run(str(file), "--threads", "1", "--shares") == 0
+    assert "100.0%    1 x " in capfd.readouterr().out
+    (spec,) = morello_mlir.compile(str(file), target="avx2", threads=1).specs
+    assert spec["cost"] == record["cost"] and spec["schedule"] == record["schedule"]
 
 
 @pytest.mark.parametrize(
