@@ -17,7 +17,7 @@ from morello_mlir.nests.body import Body
 from morello_mlir.spec import FUNCTIONS, Extra, Layout, Spec, TensorSpec, Then, dtype_bytes, row_stride, stride_class
 
 from .loops import Loop, merge_loops
-from .windows import Digits, fold, window_of
+from .windows import Digits, fold, unfold, window_of
 
 ROLES = ("b", "m", "k", "n")
 LHS, RHS, OUT = 0, 1, 2
@@ -135,7 +135,7 @@ def _choose(loops: list[Loop]) -> tuple[dict[str, Loop], list[Loop]]:
         candidates = sorted((x for x in loops if x.role == role), key=_worth, reverse=True)
         if candidates:
             chosen[role] = candidates[0]
-        left += candidates[1:]
+        left += [loop for rest in candidates[1:] for loop in unfold(rest)]
     # A batch dim of the Spec is the slowest of its operands: elsewhere it would only hide how far apart rows are. One
     # more parallel loop may take a free one; the operand without that loop is then broadcast (stride 0).
     # (Beside a window there is no choice: tiles of the others go through it.)

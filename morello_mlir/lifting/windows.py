@@ -42,6 +42,23 @@ def _joined(loops: list[Loop], window: int) -> list[Loop]:
             return loops
 
 
+def unfold(loop: Loop) -> list[Loop]:
+    """The loops, slowest first, that `fold` has made one: what is no dim of the Spec goes through memory evenly."""
+    if loop.window is None or not loop.digits:
+        return [loop]
+    units = [loop.size, *(unit for unit, _ in loop.digits), 1]
+    jumps = [*(jump for _, jump in loop.digits), loop.strides[loop.window]]
+    return [
+        replace(
+            loop,
+            size=outer // unit,
+            strides=tuple(jump if i == loop.window else s and s * unit for i, s in enumerate(loop.strides)),
+            digits=(),
+        )
+        for (outer, unit), jump in zip(pairwise(units), jumps, strict=True)
+    ]
+
+
 def window_of(sizes: Sequence[int], strides: Sequence[int], digits: Sequence[Digits]) -> Window | None:
     """The window of an operand of three logical dims; None where it lies as any other.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -271,5 +272,17 @@ class Operand:
         if offsets == [0] * len(offsets) and part.shape == self.view.shape:
             return replace(self, view=part)
         where, extent, ones = (", ".join(map(str, x)) for x in (offsets, shape, [1] * len(shape)))
+        if part.shape != tuple(shape) and self._is_ambiguous(shape, part):
+            base, start = self.parts(b)
+            moved: Index = start
+            for index, stride in zip(offsets, self.view.strides, strict=True):
+                moved = b.add(moved, b.mul(index, stride))
+            return Operand(part, base=base, offset=b.index(moved)).as_memref(b)
         name = b.value(f"memref.subview {self.name}[{where}] [{extent}] [{ones}] : {self.view.type} to {part.type}")
         return Operand(part, name)
+
+    def _is_ambiguous(self, shape: Sequence[int], part: View) -> bool:
+        """Whether `shape` has several dims of one step and of the same stride, and `part` only some of them: the type
+        of a subview does not say which, and MLIR drops the first."""
+        unit = [s for n, s in zip(shape, self.view.strides, strict=True) if n == 1]
+        return any(n == 1 and unit.count(s) > 1 for n, s in zip(part.shape, part.strides, strict=True))

@@ -20,6 +20,8 @@ from morello_mlir import dialect
 from morello_mlir.actions import closure
 from morello_mlir.errors import SpecError
 from morello_mlir.lowering import apply_all
+from morello_mlir.lowering.builder import Builder
+from morello_mlir.lowering.views import Operand, View
 from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
@@ -373,6 +375,51 @@ def test_random_schedules(target: str) -> None:
         check_numbers(conv, module, np.random.default_rng(seed), fill, offset, special)
 
     check()
+
+
+WINDOW_LOOPS = """func.func @f(%a: memref<4x4x2x3xf32>, %b: memref<2x2x2x3x4xf32>, %c: memref<3x3x2x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%c : memref<3x3x2x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(h, w, g, f, i, j, c) -> (h + i, w + j, g, c)>,
+      affine_map<(h, w, g, f, i, j, c) -> (i, j, g, c, f)>, affine_map<(h, w, g, f, i, j, c) -> (h, w, g, f)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%a, %b : memref<4x4x2x3xf32>, memref<2x2x2x3x4xf32>) outs(%c : memref<3x3x2x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}"""
+
+
+def test_loops_of_a_window_around_a_product() -> None:
+    """Groups between the window and the channels: k is the channels, the window two loops around it."""
+    from morello_mlir import compile as compiled
+
+    rng = np.random.default_rng(0)
+    image, filters = (rng.standard_normal(s, np.float32) for s in ((4, 4, 2, 3), (2, 2, 2, 3, 4)))
+    want = sum(
+        np.einsum("hwgc,gcf->hwgf", image[i : i + 3, j : j + 3], filters[i, j]) for i in range(2) for j in range(2)
+    )
+    out = np.full((3, 3, 2, 4), np.nan, np.float32)
+    module = compiled(WINDOW_LOOPS, target="avx2", threads=1, memo="off")
+    module.f(image, filters, out)
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+    assert module.left == 0
+
+
+def test_tiles_of_a_line_where_batches_have_its_stride() -> None:
+    """A tile of one line drops a dim whose stride another dim of one step has as well."""
+    view = View("i8", (1, 18, 10), (90, 1, 18, 3, 90, 9), units=((6, 2), (5,)))
+    b = Builder()
+    operand = Operand(view, "%a").tile(b, 2, 5, 5)
+    text = (
+        f"func.func @f(%a: {view.type}) -> {operand.view.type} {{\n{b.text()}\n"
+        f"return {operand.name} : {operand.view.type}\n}}"
+    )
+    with context(), ir.Location.unknown():
+        assert ir.Module.parse(text).operation.verify()
 
 
 # ---------------------------------------------------------------- from tensors
