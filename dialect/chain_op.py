@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import CHAIN, MOST_OPERANDS, SpecOp, load
+from .spec_op import CHAIN, MOST_OPERANDS, SpecOp, load, string_of
 
 if TYPE_CHECKING:
     from morello_mlir.chains import ChainSpec
@@ -53,7 +53,7 @@ class ChainOp(SpecOp):
         items = list(ir.ArrayAttr(attribute)) if isinstance(attribute, ir.ArrayAttr) else [None]
         if not all(isinstance(item, ir.StringAttr) for item in items):
             raise SpecError(f"attribute 'stages': expected an array of strings, not {attribute}")
-        return [ir.StringAttr(item).value for item in items]
+        return [string_of("stages", item) for item in items]
 
     @property
     def spec(self) -> ChainSpec:  # type: ignore[override]

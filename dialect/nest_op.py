@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import MOST_OPERANDS, NEST, SpecOp, is_spec, load
+from .spec_op import MOST_OPERANDS, NEST, SpecOp, is_spec, load, string_of
 
 if TYPE_CHECKING:
     from morello_mlir.nests import NestSpec
@@ -47,12 +47,7 @@ class NestOp(SpecOp):
 
     @property
     def body_text(self) -> str:
-        from mlir import ir
-
-        attribute = self._required("body")
-        if not isinstance(attribute, ir.StringAttr):
-            raise SpecError(f"attribute 'body': expected a string, not {attribute}")
-        return ir.StringAttr(attribute).value
+        return string_of("body", self._required("body"))
 
     @property
     def scan_dims(self) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ class SpecOp:
 
     @property
     def function(self) -> str:
-        return _string("function", self._required("function"))
+        return string_of("function", self._required("function"))
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -125,7 +125,7 @@ class SpecOp:
         attribute = self._required("operands")
         if not isinstance(attribute, ir.ArrayAttr):
             raise SpecError(f"attribute 'operands': expected an array of strings, not {attribute}")
-        return tuple(_string("operands", a) for a in ir.ArrayAttr(attribute))
+        return tuple(string_of("operands", a) for a in ir.ArrayAttr(attribute))
 
     @property
     def serial(self) -> bool:
@@ -169,7 +169,7 @@ class SpecOp:
             return {}
         if not isinstance(attribute, ir.DictAttr):
             raise SpecError(f"attribute 'constants': expected a dictionary, not {attribute}")
-        return {named.name: _string(f"constants.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
+        return {named.name: string_of(f"constants.{named.name}", named.attr) for named in ir.DictAttr(attribute)}
 
     @property
     def then(self) -> Then | None:
@@ -185,9 +185,9 @@ class SpecOp:
             raise SpecError("attributes 'then' and 'then_inputs': one without the other")
         if not isinstance(inputs, ir.ArrayAttr):
             raise SpecError(f"attribute 'then_inputs': expected an array of strings, not {inputs}")
-        texts = [_string("then_inputs", a) for a in ir.ArrayAttr(inputs)]
+        texts = [string_of("then_inputs", a) for a in ir.ArrayAttr(inputs)]
         try:
-            return Then.make(_string("then", body), texts)
+            return Then.make(string_of("then", body), texts)
         except SpecError as error:
             raise SpecError(f"attribute 'then': {error}") from error
 
@@ -262,8 +262,8 @@ class SpecOp:
         if attribute is None:
             return None
         if isinstance(attribute, ir.ArrayAttr):
-            return "\n".join(_string("schedule", line) for line in ir.ArrayAttr(attribute))
-        return _string("schedule", attribute)
+            return "\n".join(string_of("schedule", line) for line in ir.ArrayAttr(attribute))
+        return string_of("schedule", attribute)
 
     @property
     def cost(self) -> int | None:
@@ -274,7 +274,7 @@ class SpecOp:
     def source(self) -> str | None:
         """Where the schedule comes from: `search`, `memo`, `shipped`, `measured` or `manual`."""
         attribute = self._optional("source")
-        return None if attribute is None else _string("source", attribute)
+        return None if attribute is None else string_of("source", attribute)
 
     def set_schedule(self, text: str | None, cost: int | None = None, source: str | None = None) -> None:
         """Replace schedule, cost and source; what is None is removed."""
@@ -392,12 +392,16 @@ def _text(value: str, context: Any) -> Any:
     return ir.StringAttr.get(value, context)
 
 
-def _string(name: str, attribute: Any) -> str:
+def string_of(name: str, attribute: Any) -> str:
+    """The text of attribute `name`. Raises SpecError where it is no string, or its bytes are no text."""
     from mlir import ir
 
     if not isinstance(attribute, ir.StringAttr):
         raise SpecError(f"attribute '{name}': expected a string, not {attribute}")
-    return ir.StringAttr(attribute).value
+    try:
+        return str(ir.StringAttr(attribute).value)
+    except (RuntimeError, UnicodeError):
+        raise SpecError(f"attribute '{name}': {attribute} is not UTF-8") from None
 
 
 def _integer(name: str, attribute: Any) -> int:

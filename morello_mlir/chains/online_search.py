@@ -74,8 +74,7 @@ class OnlineSearch:
         name = (key, *dims.values(), left["L2"])
         if name not in self._costs:
             at = 0 if part == "scores" else 2
-            whole = form.point.whole(at, self.target)
-            tables = self.search.tables_of(*whole, self.target.limits)
+            tables = self.search.tables_for(*form.point.whole(at, self.target), dims)
             self._costs[name] = self.search.value(tables, key, dims, left)
         spec = form.goal(part, width)
         assert isinstance(spec, Spec)
@@ -113,8 +112,7 @@ class OnlineSearch:
                 return to_text(self.search.solve(goal).schedule)
             if self.cost(form, part, width) >= INFINITE:
                 raise ScheduleError(f"no implementation fits the limits of {goal}")
-            whole = form.point.whole(0 if part == "scores" else 2, self.target)
-            tables = self.search.tables_of(*whole, self.target.limits)
+            tables = self.search.tables_for(*form.point.whole(0 if part == "scores" else 2, self.target), dims)
             return to_text(self.search.tree(tables, key, dims, left))
         except ScheduleError as error:
             raise ScheduleError(f"{part}: {error}") from None

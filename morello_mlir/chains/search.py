@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
 
@@ -222,17 +222,17 @@ class ChainSearch:
             return INFINITE
         name = (key, *dims.values(), left["L2"])
         if name not in self._costs:
-            self._costs[name] = self.search.value(self._tables(point, at), key, dims, left)
+            self._costs[name] = self.search.value(self._tables(point, at, dims), key, dims, left)
         if point.contraction(at).then is None:
             return self._costs[name]
         goal = point.goal(at, homes, self.target)
         assert isinstance(goal, Spec)
         return self._costs[name] + then_cost(goal, self.target)
 
-    def _tables(self, point: Point, at: int) -> Tables:
-        """The tables of a whole stage hold all of its tiles."""
+    def _tables(self, point: Point, at: int, tile: Mapping[str, int]) -> Tables:
+        """The tables of a whole stage hold all of its tiles on the scale."""
         key, dims = point.whole(at, self.target)
-        return self.search.tables_of(key, dims, self.target.limits)
+        return self.search.tables_for(key, dims, tile)
 
     def _filled(self, point: Point, node: Node) -> Node:
         """`node` with the optima of its stages."""
@@ -257,7 +257,7 @@ class ChainSearch:
             return to_text(self.search.solve(goal).schedule)
         if self.stage_cost(point, at, homes) >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {goal}")
-        return to_text(self.search.tree(self._tables(point, at), key, dims, left))
+        return to_text(self.search.tree(self._tables(point, at, dims), key, dims, left))
 
     # ------------------------------------------------------------ schedules given by hand
 

@@ -131,6 +131,12 @@ class Search:
             self._tables.popitem(last=False)
         return tables
 
+    def tables_for(self, key: TableKey, whole: Mapping[str, int], tile: Mapping[str, int]) -> Tables:
+        """Tables that hold a tile of `whole`: those of the whole, or, where its sizes are not on their scale (they were
+        given by hand), its own."""
+        tables = self.tables_of(key, whole, self.target.limits)
+        return tables if tables.holds(tile) else self.tables_of(key, {**whole, **tile}, self.target.limits)
+
     def value(self, tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
         """The optimal cost at a point. Points that no table holds (before to_accum, batches, registers taken by an
         output) are worked out from the actions, as reconstruction does."""

@@ -129,6 +129,10 @@ class Tables:
         step = self.target.cache(memory).step
         return np.arange(0, self.limits[memory] + 1, step, dtype=np.int64)
 
+    def holds(self, dims: Mapping[str, int]) -> bool:
+        """Whether the tables have these sizes."""
+        return all(dims[d] in self.number[d] for d in AXES)
+
     def at(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> float:
         """The optimal cost of the Spec at `key`, `dims` with `left` of each memory; INFINITE where there is none."""
         table = self.table(key)

@@ -94,10 +94,11 @@ TILED = """tile b by 1:
             ?
         stage 3:
             ?"""
+OFF_SCALE = TILED.replace("m by 3", "m by 7")
 SHARED = "parallel tile m by 4:\n    tile b by 1:\n        ?\nrest:\n    ?"
 
 
-@pytest.mark.parametrize(("schedule", "threads"), [(TILED, 1), (SHARED, 2)])
+@pytest.mark.parametrize(("schedule", "threads"), [(TILED, 1), (SHARED, 2), (OFF_SCALE, 1)])
 @pytest.mark.parametrize("then", ["", SCALE])
 def test_schedules_by_hand(schedule: str, threads: int, then: str) -> None:
     check(2, 10, 5, 16, 6, then=then, threads=threads, schedule=schedule)

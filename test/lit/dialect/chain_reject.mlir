@@ -64,3 +64,12 @@ func.func @stages(%a: memref<1x2x2xf32>) {
     : (memref<1x2x2xf32>, memref<1x2x2xf32>, memref<1x2x2xf32>) -> ()
   return
 }
+
+// -----
+
+// CHECK: error: {{.*}}attribute 'stages': "\FF" is not UTF-8
+func.func @no_text(%a: memref<1x2x2xf32>) {
+  "morello.chain3"(%a, %a, %a) {function = "Chain", dims = array<i64: 1, 2>, serial, stages = ["\FF"]}
+    : (memref<1x2x2xf32>, memref<1x2x2xf32>, memref<1x2x2xf32>) -> ()
+  return
+}
