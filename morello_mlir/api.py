@@ -7,11 +7,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import InputError, MorelloError
+from .runtime.settings import Settings
 
 if TYPE_CHECKING:
     from .runtime.build import Build
@@ -65,43 +67,18 @@ def compile(
 
     started = time.perf_counter()
     parsed = _parse(module)
-    settings = _Settings(
+    settings = Settings(
         _target_name(target),
-        thread_count(threads),
         _memo_name(memo),
+        thread_count(threads),
         _optimizes(optimize),
-        cache,
         _checked_count(top_k, measure, target),
         measure,
         pack_constants,
     )
-    compiled = CompiledModule(parsed, settings, entry, time.perf_counter() - started, constants or {})
+    compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
-
-
-class _Settings:
-    """What `compile` was given, resolved."""
-
-    def __init__(
-        self,
-        target: str,
-        threads: int,
-        memo: str,
-        optimize: bool,
-        cache: bool,
-        top_k: int | None,
-        measure: bool,
-        pack_constants: bool,
-    ):
-        self.target = target
-        self.threads = threads
-        self.memo = memo
-        self.optimize = optimize
-        self.cache = cache
-        self.top_k = top_k
-        self.measure = measure
-        self.pack_constants = pack_constants
 
 
 def _parse(module: Any) -> Any:
@@ -263,7 +240,8 @@ class CompiledModule:
     def __init__(
         self,
         module: Any,
-        settings: _Settings,
+        settings: Settings,
+        cache: bool,
         entry: str | None,
         parse_seconds: float,
         constants: Mapping[int | str, Any] = MappingProxyType({}),
@@ -275,6 +253,7 @@ class CompiledModule:
 
         self._module = module
         self._settings = settings
+        self._cache = cache
         self._parse_seconds = parse_seconds
         self._signature_errors: dict[str, MorelloError] = {}
         self.functions: dict[str, CompiledFunction] = {}
@@ -406,7 +385,7 @@ class CompiledModule:
         # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
         cpu, features = code_for(self._settings.target)
         options = Options(vectorize=built.left > 0 or built.lifted == 0, cpu=cpu, features=features)
-        cache = shared_cache() if self._settings.cache else None
+        cache = shared_cache() if self._cache else None
 
         def careful() -> Program:
             """For arguments that overlap: upstream's loops read and write in one defined order."""
@@ -429,17 +408,6 @@ class CompiledModule:
     ) -> Build:
         from .runtime.build import Request, build
 
-        settings = self._settings
-        request = Request(
-            function.name,
-            shapes,
-            settings.optimize and optimize,
-            settings.target,
-            settings.memo,
-            settings.threads,
-            keep_mlir,
-            settings.top_k,
-            settings.measure,
-            settings.pack_constants,
-        )
+        settings = replace(self._settings, optimize=self._settings.optimize and optimize)
+        request = Request(function.name, shapes, settings, keep_mlir)
         return build(self._module, request, self._constants)

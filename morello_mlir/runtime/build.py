@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from morello_mlir.errors import CompileError, InputError, PassError
 from . import fastcall, wrapper
 from .constants import Constants
 from .context import LOCK
+from .settings import Settings
 from .signature import Signature, signature_of
 
 _PREFIX = "fn."
@@ -31,21 +32,14 @@ class Request:
 
     entry:    the function.
     shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
-    optimize: use the optimising passes; else upstream's only.
-    target, memo, threads, top_k, measure, pack_constants: what `compile()` was given.
+    settings: what `compile()` was given; optimize: use the optimising passes, else upstream's only.
     keep_mlir: also give the module before lowering, as text.
     """
 
     entry: str
-    shapes: tuple[tuple[int, ...] | None, ...] | None = None
-    optimize: bool = True
-    target: str = "host"
-    memo: str = ""
-    threads: int = 0
+    shapes: tuple[tuple[int, ...] | None, ...] | None
+    settings: Settings
     keep_mlir: bool = False
-    top_k: int | None = None
-    measure: bool = False
-    pack_constants: bool = True
 
 
 @dataclass
@@ -90,7 +84,7 @@ def build(module: Any, request: Request, constants: Constants) -> Build:
     other.
     """
     with LOCK, module.context:
-        if not request.optimize:
+        if not request.settings.optimize:
             return _Builder(module, request, constants).run()
         try:
             return _Builder(module, request, constants).run()
@@ -99,7 +93,8 @@ def build(module: Any, request: Request, constants: Constants) -> Build:
             if os.environ.get(STRICT) or _has_schedules(module):
                 raise error.cause from None
             # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
-            built = _Builder(module, replace(request, optimize=False), constants).run()
+            plain = replace(request, settings=replace(request.settings, optimize=False))
+            built = _Builder(module, plain, constants).run()
             warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
             return built
 
@@ -139,21 +134,13 @@ class _Builder:
         before = statistics.linalg_ops(self.module)
         flops = statistics.contraction_flops(self.module)
         request = self.request
-        stages = pipelines.stages(
-            target=request.target,
-            memo=request.memo,
-            threads=request.threads,
-            optimize=request.optimize,
-            top_k=request.top_k,
-            measure=request.measure,
-            pack_constants=request.pack_constants,
-        )
+        stages = pipelines.stages(**asdict(request.settings))
         self._stage("lift", stages["lift"])
         self.constants.name_contents(self.module)
         self._stage("search", stages["search"])
         specs = statistics.collect_specs(self.module)
         self._stage("apply", stages["apply"])
-        left = statistics.linalg_ops(self.module) if request.optimize else before
+        left = statistics.linalg_ops(self.module) if request.settings.optimize else before
         mlir = str(self.module) if request.keep_mlir else ""
         constants, panels = self.constants.extract(self.module), self.constants.take_panels(self.module)
         started = time.perf_counter()
@@ -193,7 +180,7 @@ class _Builder:
             if pipeline:
                 self._run(pipeline)
         except Exception as error:
-            if not self.request.optimize:
+            if not self.request.settings.optimize:
                 raise
             raise _OptimizerError(name, error) from error
         self.times[f"{name}_s"] = time.perf_counter() - started
