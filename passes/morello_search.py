@@ -76,11 +76,12 @@ class MorelloSearch(Pass):
         remark(op.operation, _summary(solution))
 
     def _schedule_nest(self, op: NestOp, target: Any) -> None:
-        from morello_mlir.nests.search import nest_search_for
+        from morello_mlir.nests.search import nest_search_of
         from morello_mlir.search.schedule import parse, to_text
+        from morello_mlir.search.solve import search_for
 
         given = None if self.force else op.schedule_text
-        search = nest_search_for(target)
+        search = nest_search_of(search_for(target, self.memo))
         try:
             solution = search.solve(op.spec) if given is None else search.complete(op.spec, parse(given))
         except (SpecError, ScheduleError) as error:

@@ -18,6 +18,7 @@ from threading import RLock
 
 from ..actions import scale
 from ..errors import MorelloError, ScheduleError, SpecError
+from ..memo.answers import Answer, answer_space
 from ..nests import NestSpec
 from ..nests.search import nest_search_for
 from ..search.schedule import parse, to_text
@@ -26,7 +27,6 @@ from ..search.tables import Tables
 from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
-from .answers import Answer, Answers, answer_space
 from .online_search import OnlineSearch
 from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, has_hole
 from .schedule import parse as parse_chain
@@ -65,13 +65,13 @@ class ChainSearch:
     def __init__(self, search: Search):
         self.search = search
         self.target = search.target
+        # Without the memo: hundreds of nests are tried, and one of them is kept, in the answer.
         self.nests = nest_search_for(search.target)
         self.online = OnlineSearch(search, self.nests)
         self._costs: dict[object, float] = {}
         self._solved: dict[ChainSpec, _Found] = {}
         self._lock = RLock()
-        user = search.memo.user if search.memo else None
-        self._answers = Answers(user.store) if user else None
+        self._answers = search.memo.answers if search.memo else None
         self._space = answer_space(search.target)
 
     def solve(self, spec: ChainSpec) -> ChainSolution:

@@ -18,6 +18,7 @@ from ..search.tables import Tables
 from ..search.tilelists import Known
 from ..targets import INFINITE, MAX_COST, Target
 from . import locate
+from .answers import Answers
 from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
 from .store import Store, log
@@ -109,6 +110,8 @@ class Memo:
         self.target = target
         self.user = Layer(user, "memo", target) if user else None
         self.layers = [*([self.user] if self.user else []), *([Layer(shipped, "shipped", target)] if shipped else [])]
+        #: Of goals that are kept as a whole; None without a user's file.
+        self.answers = Answers(user) if user else None
         self._writer: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
         self._lock = Lock()

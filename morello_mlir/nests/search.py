@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
+from weakref import WeakKeyDictionary
 
-from ..errors import ScheduleError, SpecError
+from ..errors import MorelloError, ScheduleError, SpecError
+from ..memo.answers import Answer, Answers, answer_space
 from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
-from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children
+from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children, has_hole, parse, to_text
+from ..search.solve import Search
 from ..targets import COST_UNITS, Target, thread_count
 from .actions import check_tree, goal, positions, rewritten
 from .cost import RowsModel, own_cost
@@ -42,10 +45,12 @@ PARTS_MADE = -1
 
 
 class NestSearch:
-    """Solves nests for one target; solved goals are kept. Thread-safe."""
+    """Solves nests for one target; solved goals are kept, and those of `answers` (what earlier processes found) are
+    used. Thread-safe."""
 
-    def __init__(self, target: Target):
+    def __init__(self, target: Target, answers: Answers | None = None):
         self.target = target
+        self.answers = answers
         self._solved: dict[tuple[NestSpec, frozenset[int]], tuple[int, Node] | None] = {}
         self._leaves: dict[NestSpec, tuple[int, Rows] | None] = {}
         self._lock = RLock()
@@ -67,10 +72,31 @@ class NestSearch:
         start = time.perf_counter()
         spec = self.goal(spec.canonical())
         with self._lock:
-            known = (spec, frozenset()) in self._solved
+            known = (spec, frozenset()) in self._solved or self._remembered(spec)
             found = self.best(spec)
-        assert found is not None, f"no schedule for {spec}"
+            assert found is not None, f"no schedule for {spec}"
+            if not known and self.answers:
+                self.answers.put(Answer(answer_space(self.target), str(spec), to_text(found[1]), found[0]))
         return NestSolution(spec, found[1], found[0], "memo" if known else "search", time.perf_counter() - start)
+
+    def _remembered(self, spec: NestSpec) -> bool:
+        """Whether the memo has the answer, which is then among the solved goals: checked, and priced anew."""
+        answer = self.answers.get(answer_space(self.target), str(spec)) if self.answers else None
+        if answer is None:
+            return False
+        try:
+            node = parse(answer.schedule)
+            if has_hole(node):
+                raise ScheduleError("its schedule has holes")
+            cost = self.complete(spec, node).cost
+            if cost != answer.cost:
+                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
+        except MorelloError as error:
+            assert self.answers
+            self.answers.drop(answer.space, answer.spec, str(error))
+            return False
+        self._solved[spec, frozenset()] = cost, node
+        return True
 
     def best(self, spec: NestSpec, cut: frozenset[int] = frozenset()) -> tuple[int, Node] | None:
         """(cost, schedule) of the first of the cheapest; None where there is none. cut: dims whose loops are above,
@@ -215,6 +241,9 @@ _searches: dict[str, NestSearch] = {}
 _searches_lock = RLock()
 
 
+_beside: WeakKeyDictionary[Search, NestSearch] = WeakKeyDictionary()
+
+
 def nest_search_for(target: Target) -> NestSearch:
     """The process's search for nests on `target`."""
     with _searches_lock:
@@ -224,4 +253,12 @@ def nest_search_for(target: Target) -> NestSearch:
         return _searches[name]
 
 
-__all__ = ["NestSearch", "default", "nest_search_for"]
+def nest_search_of(search: Search) -> NestSearch:
+    """The search for nests beside `search`, with its target and its memo."""
+    with _searches_lock:
+        if search not in _beside:
+            _beside[search] = NestSearch(search.target, search.memo.answers if search.memo else None)
+        return _beside[search]
+
+
+__all__ = ["NestSearch", "default", "nest_search_for", "nest_search_of"]

@@ -24,10 +24,10 @@ from ..actions import (
     remaining,
 )
 from ..actions.space import holds
-from ..errors import ScheduleError, SpecError
+from ..errors import MorelloError, ScheduleError, SpecError
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
-from .schedule import Hole, Node, children
+from .schedule import Hole, Node, children, parse, to_text
 from .tables import AXES, Tables
 from .then import then_cost
 
@@ -86,7 +86,7 @@ class Search:
             known = goal in self._solved
             if not known:
                 self._check_goal(goal)
-                self._solved[goal] = self._remembered(goal) or (*self._reconstruct(goal), "search")
+                self._solved[goal] = self._remembered(goal) or self._searched(goal)
             node, cost, source = self._solved[goal]
             if self.memo:
                 self.memo.count("memory" if known else source)
@@ -101,7 +101,39 @@ class Search:
 
     def _remembered(self, spec: Spec) -> tuple[Node, int, str] | None:
         """The optimum of `spec` as the memo has it."""
-        return self.memo.find(*self.point(spec)) if self.memo else None
+        if not self.memo:
+            return None
+        key, dims, left = self.point(spec)
+        if not key.has_window:
+            return self.memo.find(key, dims, left)
+        return self._answered(spec, self.memo)
+
+    def _answered(self, spec: Spec, memo: Memo) -> tuple[Node, int, str] | None:
+        """The optimum of a goal with a window, which the memo keeps as a whole: checked, and priced anew."""
+        from ..memo.answers import answer_space
+
+        answer = memo.answers.get(answer_space(self.target), str(spec)) if memo.answers else None
+        if answer is None:
+            return None
+        try:
+            node = parse(answer.schedule)
+            cost = self.price(spec, node)
+            if cost != answer.cost:
+                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
+        except MorelloError as error:
+            assert memo.answers
+            memo.answers.drop(answer.space, answer.spec, str(error))
+            return None
+        return node, cost, "memo"
+
+    def _searched(self, spec: Spec) -> tuple[Node, int, str]:
+        """The optimum of `spec`, searched for."""
+        from ..memo.answers import Answer, answer_space
+
+        node, cost = self._reconstruct(spec)
+        if self.memo and self.memo.answers and self.point(spec)[0].has_window:
+            self.memo.answers.put(Answer(answer_space(self.target), str(spec), to_text(node), cost))
+        return node, cost, "search"
 
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""

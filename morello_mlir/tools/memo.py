@@ -95,7 +95,7 @@ def _print(options: argparse.Namespace, result: dict[str, Any], *lines: str) -> 
 
 
 def _stats(options: argparse.Namespace) -> int:
-    from ..chains.answers import Answers
+    from ..memo.answers import Answers
     from ..memo.manage import statistics
 
     store = _store(options, writable=False)
@@ -153,7 +153,7 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
         f"{won['faster']} faster than the model's choice"
     )
     if report["answers"]:
-        out.append(f"answers: {report['answers']} for chains")
+        out.append(f"answers: {report['answers']} for chains, nests and convolutions")
     out += [f"shipped for {s['target']}: {s['state']}" for s in report.get("shipped", [])]
     return out
 
@@ -180,7 +180,7 @@ def _verify(options: argparse.Namespace) -> int:
         options,
         result,
         f"{verdict.records} records and {verdict.winners} winners read, {damaged} damaged and dropped",
-        *([f"{answers} answers for chains read"] if answers else []),
+        *([f"{answers} answers for whole goals read"] if answers else []),
         f"{verdict.compared} Specs compared with a fresh search, {len(wrong)} wrong",
         *(f"wrong: {spec}" for spec in wrong),
     )
@@ -200,7 +200,7 @@ def _merge_all(
     match: str = "",
 ) -> dict[str, Any]:
     """Records, winners and answers of `source` into `into`: what became of them, by name."""
-    from ..chains.answers import merge_answers
+    from ..memo.answers import merge_answers
     from ..memo.manage import merge, merge_winners
 
     return {

@@ -74,7 +74,7 @@ LAYERS = {
     "actions": ("spec", "targets", "search.schedule", "search.nest_steps"),
     "search": ("spec", "targets", "actions", "memo"),
     "memo": ("spec", "targets", "actions", "search"),
-    "nests": ("spec", "targets", "actions", "search"),
+    "nests": ("spec", "targets", "actions", "search", "memo"),
     "chains": ("spec", "targets", "actions", "search", "memo", "nests"),
 }
 

@@ -1,0 +1,117 @@
+"""Answers for goals that are kept as a whole, in the table `answers` of a memo file: chains and nests, and contractions
+with windows, which few goals have parts in common with.
+
+Nothing that is read is believed: a row whose checksum is wrong is dropped and reported, and whoever uses an answer
+checks and prices its schedule like one by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from ..targets import Target
+from .store import ANSWERS_SCHEMA, Store, log
+from .version import COST_MODEL
+
+CHECKSUM_BYTES = 16
+#: To be raised whenever the space or the cost of chains, nests or windows changes by anything but coefficients.
+ANSWER_MODEL = 1
+_KEY = "space = ? AND spec = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """space, spec: what it is for (`answer_space`, text of a canonical goal). schedule: text. cost: integer units."""
+
+    space: str
+    spec: str
+    schedule: str
+    cost: int
+
+    def checksum(self) -> bytes:
+        return hashlib.blake2b(json.dumps(astuple(self)).encode(), digest_size=CHECKSUM_BYTES).digest()
+
+
+def answer_space(target: Target) -> str:
+    """The name under which answers for `target` are kept: they depend on what contractions and nests cost."""
+    streams = hashlib.sha256(repr(target.streams).encode()).hexdigest()[:8]
+    return f"{target.fingerprint}/{COST_MODEL}/{streams}/{target.narrow_fingerprint}/{ANSWER_MODEL}"
+
+
+class Answers:
+    """The answers of a memo file. Those that cannot be written are lost: the search keeps what it has found."""
+
+    def __init__(self, store: Store):
+        self.store = store
+
+    def get(self, space: str, spec: str) -> Answer | None:
+        """What was found for `spec`, or None."""
+        return next(self._select(f" WHERE {_KEY}", (space, spec)), None)
+
+    def put(self, answer: Answer) -> None:
+        """Keeps `answer` in place of what was there for its goal."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(ANSWERS_SCHEMA)
+            row = (*astuple(answer), answer.checksum())
+            connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(row))})", row)
+
+        self.store.write(write)
+
+    def drop(self, space: str, spec: str, why: str) -> None:
+        """Forgets an answer that is not right, and says so."""
+        self.store.dropped += 1
+        log.warning("memo %s: dropped the answer to '%s': %s", self.store.path, spec, why)
+        self.store.write(lambda c: c.execute(f"DELETE FROM answers WHERE {_KEY}", (space, spec)))
+
+    def rows(self) -> Iterator[Answer]:
+        """Every answer of the file; damaged ones are dropped on the way."""
+        yield from self._select("", ())
+
+    def _select(self, where: str, args: tuple[str, ...]) -> Iterator[Answer]:
+        rows: list[tuple[Any, ...]] = self.store.read(
+            lambda c: (
+                c.execute(f"SELECT space, spec, schedule, cost, checksum FROM answers{where}", args).fetchall()
+                if c.execute("SELECT 1 FROM sqlite_master WHERE name = 'answers'").fetchone()
+                else []
+            ),
+            [],
+        )
+        for row in rows:
+            kinds = (str, str, str, int, bytes)
+            good = all(isinstance(v, k) for v, k in zip(row, kinds, strict=True))
+            answer = Answer(*row[:-1])
+            if good and answer.checksum() == row[-1]:
+                yield answer
+            else:
+                self.drop(str(row[0]), str(row[1]), "its checksum is wrong")
+
+
+@dataclass
+class MergedAnswers:
+    """Answers added, those that were there already, and damaged ones."""
+
+    added: int = 0
+    known: int = 0
+    damaged: int = 0
+
+
+def merge_answers(into: Store, source: Store, match: str = "") -> MergedAnswers:
+    """Adds the answers of `source` whose goal contains `match` to `into`. What both have is equal: the space says all
+    that an answer depends on."""
+    out, have, before = MergedAnswers(), Answers(into), source.dropped
+    for answer in Answers(source).rows():
+        if match not in answer.spec:
+            continue
+        if have.get(answer.space, answer.spec) is None:
+            have.put(answer)
+            out.added += 1
+        else:
+            out.known += 1
+    out.damaged = source.dropped - before
+    return out
