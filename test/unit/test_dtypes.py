@@ -317,7 +317,8 @@ def test_zero_points(batch: tuple[int, ...]) -> None:
       return %r : {c}
     }}"""
     compiled = morello_mlir.compile(text, memo="off", threads=1)
-    assert len(compiled.specs) == 1
+    # One product; the rest are nests around it.
+    assert sum(str(s["function"]).startswith("Matmul") for s in compiled.specs) == 1
     rng = np.random.default_rng(2)
     x, y = (rng.integers(-128, 128, (*batch, *s)).astype(np.int8) for s in ((m, k), (k, n)))
     start = rng.integers(-(2**31), 2**31, (*batch, m, n)).astype(np.int32)
