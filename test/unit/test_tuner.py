@@ -336,9 +336,15 @@ func.func @mm(%a: tensor<5x6xf32>, %b: tensor<6x7xf32>, %c: tensor<5x7xf32>) -> 
 """
 
 
+def product(module):
+    """What is reported of the one contraction; copies around it are nests."""
+    (found,) = [s for s in module.specs if s["function"].startswith("Matmul")]
+    return found
+
+
 def test_compile_lists_alternatives():
     plain, listed = morello_mlir.compile(PRODUCT), morello_mlir.compile(PRODUCT, top_k=3)
-    (before,), (spec,) = plain.specs, listed.specs
+    before, spec = product(plain), product(listed)
     assert before["alternatives"] is None and before["measured_s"] is None
     costs = [a["cost"] for a in spec["alternatives"]]
     assert len(costs) == 3 and costs == sorted(costs) and costs[0] == spec["cost"]
@@ -350,16 +356,16 @@ def test_compile_takes_the_winner_and_only_when_asked(monkeypatch, tmp_path):
     monkeypatch.setattr(tuner, "measure_schedules", watch)
     before = morello_mlir.compile(PRODUCT, memo=memo)
     module = morello_mlir.compile(PRODUCT, measure=True, memo=memo)
-    (spec,) = module.specs
+    spec = product(module)
     assert watch.jobs == [DEFAULT_CANDIDATES] and spec["source"] == "measured" and spec["alternatives"] is None
     assert (spec["measured_s"], spec["model_s"]) == (1e-6, 2e-6)
     random = np.random.default_rng(0)
     a, b, c = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((5, 6), (6, 7), (5, 7)))
     np.testing.assert_allclose(module(a, b, c), a @ b + c, rtol=1e-5, atol=1e-5)
-    again = morello_mlir.compile(PRODUCT, measure=True, memo=memo).specs[0]
+    again = product(morello_mlir.compile(PRODUCT, measure=True, memo=memo))
     assert again["schedule"] == spec["schedule"] and again["measured_s"] == 1e-6 and len(watch.jobs) == 1
     after = morello_mlir.compile(PRODUCT, memo=memo)
-    assert after.specs[0]["schedule"] == before.specs[0]["schedule"] != spec["schedule"]
+    assert product(after)["schedule"] == product(before)["schedule"] != spec["schedule"]
 
 
 def test_compile_says_why_nothing_was_measured(monkeypatch):
