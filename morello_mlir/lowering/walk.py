@@ -137,7 +137,7 @@ class Walk:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
         reduces = plan.dim == "k"
         with b.loop(0, plan.full, plan.size) as iv:
-            inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, env, iv))
+            inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, plan.body, env, iv))
             if reduces:
                 inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish))
             if reduces and isinstance(iv, str):
@@ -145,7 +145,8 @@ class Walk:
             self.emit(b, plan.body, inside)
         if plan.rest is not None:
             left = plan.sizes[DIMS.index(plan.dim)] - plan.full
-            outside = replace(env.tile(b, plan.dim, plan.full, left), ask=_ask(b, plan, env, plan.full))
+            ask = _ask(b, plan, plan.rest, env, plan.full)
+            outside = replace(env.tile(b, plan.dim, plan.full, left), ask=ask)
             self.emit(b, plan.rest, replace(outside, first=False) if reduces else outside)
 
     def _share(self, b: Builder, plan: Parallel, env: Env) -> None:
@@ -226,13 +227,12 @@ class Walk:
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))
 
 
-def _ask(b: Builder, plan: Loop, env: Env, iv: Index) -> Ask | None:
-    """What the kernel at place `iv` of a loop over rows asks for (see `Ask`).
+def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
+    """What the kernel `body` at place `iv` of a loop over rows, its body or its remainder, asks for (see `Ask`).
 
     Tiles of rows that read one panel of rhs that was packed ahead: their parts of the next panel, which lie one after
     the other. Dot products with full rows of lhs: the rows of the next tile, where there is room for more loads.
     """
-    body = plan.body
     if plan.dim != "m":
         return None
     lhs, rhs = env.operands[LHS].view, env.operands[RHS].view

@@ -259,6 +259,16 @@ def test_tiles_of_rows_that_ask_for_the_next_panel(m: int, k: int, n: int) -> No
     close(morello_mlir.compile(text, constants={1: w})(x), x @ w)
 
 
+def test_a_remainder_with_another_kernel_asks_for_nothing() -> None:
+    steps = ["to_accum", "pack_ahead rhs as [b, n/32, k, n%32]", "move lhs to L2", "move rhs to L2", "move out to L2"]
+    steps += ["tile n by 32:", "    tile m by 4:", "        move lhs to L1", "        move out to L1"]
+    steps += ["        move out to VRF", "        kernel broadcast_fma", "    rest:", "        kernel scalar"]
+    listed = ", ".join(f'"{s}"' for s in steps)
+    text = product(9, 12, 64, arguments=argument("12x64"), attributes=f"{{morello.schedule = [{listed}]}}")
+    w, x = array(12, 64), array(9, 12)
+    close(morello_mlir.compile(text, constants={1: w})(x), x @ w)
+
+
 def test_contents_without_a_name_are_not_shared() -> None:
     """Two functions with Specs of constant operands, written by hand: nothing says that these hold the same."""
     steps = [
