@@ -9,28 +9,25 @@ from collections.abc import Callable
 from ..actions import scale
 from ..errors import ScheduleError
 from ..nests import NestSpec
-from ..nests.search import NestSearch
-from ..search.schedule import Kernel, Node, ToAccum, parse, to_text
-from ..search.solve import Search
+from ..search.schedule import Kernel, Node, ToAccum
 from ..search.then import then_cost
-from ..spec import Spec
 from ..targets import INFINITE
 from .online import Form, softmax_of
+from .parts import Parts, Place
 from .schedule import PARTS, REST, Online
-from .space import Point, is_tabled
+from .space import Point
 
 SHORTEST = 64
-CONTRACTIONS = ("scores", "weigh")
+#: The parts that are contractions, and whose stages they are.
+CONTRACTIONS = {"scores": 0, "weigh": 2}
 
 
 class OnlineSearch:
-    """Solves online forms; `search` solves their contractions, `nests` their nests."""
+    """Solves online forms; `parts` solves their parts."""
 
-    def __init__(self, search: Search, nests: NestSearch):
-        self.search = search
-        self.nests = nests
-        self.target = search.target
-        self._costs: dict[object, float] = {}
+    def __init__(self, parts: Parts):
+        self.parts = parts
+        self.target = parts.target
 
     def best(self, point: Point) -> tuple[float, Online | None]:
         """The cheapest online form of a tile, without its parts' schedules; INFINITE, None where there is none."""
@@ -62,23 +59,20 @@ class OnlineSearch:
 
     def cost(self, form: Form, part: str, width: int) -> float:
         """The optimal cost of a part of `width` columns."""
+        place = self._place(form, part, width)
+        if place is not None and (part != "scores" or form.point.contraction(0).then is None):
+            return self.parts.contraction(place)
+        goal = form.goal(part, width)
+        if isinstance(goal, NestSpec):
+            return self.parts.nest(goal)
+        assert place is not None
+        return self.parts.contraction(place) + then_cost(goal, self.target)
+
+    def _place(self, form: Form, part: str, width: int) -> Place | None:
+        """Where the tables have a part; None for nests."""
         if part not in CONTRACTIONS:
-            goal = form.goal(part, width)
-            assert isinstance(goal, NestSpec)
-            if goal not in self._costs:
-                self._costs[goal] = self.nests.solve(goal).cost
-            return self._costs[goal]
-        key, dims, left = form.contraction(part, width)
-        if not is_tabled(key, left, self.target):
-            return INFINITE
-        name = (key, *dims.values(), left["L2"])
-        if name not in self._costs:
-            at = 0 if part == "scores" else 2
-            tables = self.search.tables_for(*form.point.whole(at, self.target), dims)
-            self._costs[name] = self.search.value(tables, key, dims, left)
-        spec = form.goal(part, width)
-        assert isinstance(spec, Spec)
-        return self._costs[name] + then_cost(spec, self.target)
+            return None
+        return Place(form.point.whole(CONTRACTIONS[part], self.target), *form.contraction(part, width))
 
     # ------------------------------------------------------------ schedules
 
@@ -99,21 +93,8 @@ class OnlineSearch:
         )
 
     def _part(self, form: Form, part: str, width: int, text: str) -> str:
-        goal = form.goal(part, width)
         try:
-            if isinstance(goal, NestSpec):
-                if text.strip() == "?":
-                    return to_text(self.nests.solve(goal).schedule)
-                return to_text(self.nests.complete(goal.canonical(), parse(text)).schedule)
-            if text.strip() != "?":
-                return to_text(self.search.complete(goal, parse(text)).schedule)
-            key, dims, left = form.contraction(part, width)
-            if not is_tabled(key, left, self.target):
-                return to_text(self.search.solve(goal).schedule)
-            if self.cost(form, part, width) >= INFINITE:
-                raise ScheduleError(f"no implementation fits the limits of {goal}")
-            tables = self.search.tables_for(*form.point.whole(0 if part == "scores" else 2, self.target), dims)
-            return to_text(self.search.tree(tables, key, dims, left))
+            return self.parts.schedule(form.goal(part, width), self._place(form, part, width), text)
         except ScheduleError as error:
             raise ScheduleError(f"{part}: {error}") from None
 
@@ -125,10 +106,7 @@ class OnlineSearch:
         texts |= {(p, form.rest): text for p, text in zip(REST, node.rest, strict=False)}
 
         def cost(part: str, width: int) -> float:
-            goal, tree = form.goal(part, width), parse(texts[part, width])
-            if isinstance(goal, NestSpec):
-                return self.nests.complete(goal.canonical(), tree).cost
-            return self.search.price(goal, tree)
+            return self.parts.price(form.goal(part, width), texts[part, width])
 
         return self.total(form, cost)
 

@@ -12,26 +12,24 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import RLock
 
 from ..actions import scale
-from ..errors import MorelloError, ScheduleError, SpecError
+from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, answer_space
 from ..nests import NestSpec
 from ..nests.search import nest_search_for
-from ..search.schedule import parse, to_text
 from ..search.solve import Search, search_for
-from ..search.tables import Tables
 from ..search.then import then_cost
-from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
 from .online_search import OnlineSearch
+from .parts import Parts, Place
 from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, has_hole
 from .schedule import parse as parse_chain
 from .schedule import to_text as chain_text
-from .space import Point, is_tabled
+from .space import Point
 from .spec import ChainSpec
 
 
@@ -66,9 +64,8 @@ class ChainSearch:
         self.search = search
         self.target = search.target
         # Without the memo: hundreds of nests are tried, and one of them is kept, in the answer.
-        self.nests = nest_search_for(search.target)
-        self.online = OnlineSearch(search, self.nests)
-        self._costs: dict[object, float] = {}
+        self.parts = Parts(search, nest_search_for(search.target))
+        self.online = OnlineSearch(self.parts)
         self._solved: dict[ChainSpec, _Found] = {}
         self._lock = RLock()
         self._answers = search.memo.answers if search.memo else None
@@ -92,21 +89,15 @@ class ChainSearch:
 
     def _remembered(self, goal: ChainSpec) -> _Found | None:
         """What the memo has, checked step by step and priced anew."""
-        answer = self._answers.get(self._space, str(goal)) if self._answers else None
-        if answer is None:
-            return None
-        try:
-            node = parse_chain(answer.schedule)
+
+        def read(schedule: str) -> tuple[Node, float]:
+            node = parse_chain(schedule)
             if has_hole(node):
                 raise ScheduleError("its schedule has holes")
-            cost = self.price(Point.of(goal, self.target), node)
-            if cost != answer.cost:
-                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
-        except MorelloError as error:
-            assert self._answers
-            self._answers.drop(self._space, answer.spec, str(error))
-            return None
-        return _Found(cost, node)
+            return node, self.price(Point.of(goal, self.target), node)
+
+        found = self._answers.checked(self._space, str(goal), read) if self._answers else None
+        return None if found is None else _Found(found[1], found[0])
 
     def _search(self, point: Point) -> _Found:
         found = self._root(point)
@@ -211,28 +202,20 @@ class ChainSearch:
 
     def stage_cost(self, point: Point, at: int, homes: tuple[str, ...]) -> float:
         """The optimal cost of a stage of a tile."""
-        if not point.spec.stages[at].is_contraction:
-            goal = point.goal(at, homes, self.target)
-            assert isinstance(goal, NestSpec)
-            if goal not in self._costs:
-                self._costs[goal] = self.nests.solve(goal).cost
-            return self._costs[goal]
-        key, dims, left = point.table_point(at, homes, self.target)
-        if not is_tabled(key, left, self.target):
-            return INFINITE
-        name = (key, *dims.values(), left["L2"])
-        if name not in self._costs:
-            self._costs[name] = self.search.value(self._tables(point, at, dims), key, dims, left)
-        if point.contraction(at).then is None:
-            return self._costs[name]
+        place = self._place(point, at, homes)
+        if place is not None and point.contraction(at).then is None:
+            return self.parts.contraction(place)
         goal = point.goal(at, homes, self.target)
-        assert isinstance(goal, Spec)
-        return self._costs[name] + then_cost(goal, self.target)
+        if isinstance(goal, NestSpec):
+            return self.parts.nest(goal)
+        assert place is not None
+        return self.parts.contraction(place) + then_cost(goal, self.target)
 
-    def _tables(self, point: Point, at: int, tile: Mapping[str, int]) -> Tables:
-        """The tables of a whole stage hold all of its tiles on the scale."""
-        key, dims = point.whole(at, self.target)
-        return self.search.tables_for(key, dims, tile)
+    def _place(self, point: Point, at: int, homes: tuple[str, ...]) -> Place | None:
+        """Where the tables have a stage of a tile; None for nests."""
+        if not point.spec.stages[at].is_contraction:
+            return None
+        return Place(point.whole(at, self.target), *point.table_point(at, homes, self.target))
 
     def _filled(self, point: Point, node: Node) -> Node:
         """`node` with the optima of its stages."""
@@ -248,16 +231,9 @@ class ChainSearch:
         count = len(point.spec.stages)
         return replace(node, schedules=tuple(self._schedule(point, at, node.homes) for at in range(count)))
 
-    def _schedule(self, point: Point, at: int, homes: tuple[str, ...]) -> str:
+    def _schedule(self, point: Point, at: int, homes: tuple[str, ...], text: str = "?") -> str:
         goal = point.goal(at, homes, self.target)
-        if isinstance(goal, NestSpec):
-            return to_text(self.nests.solve(goal).schedule)
-        key, dims, left = point.table_point(at, homes, self.target)
-        if not is_tabled(key, left, self.target):
-            return to_text(self.search.solve(goal).schedule)
-        if self.stage_cost(point, at, homes) >= INFINITE:
-            raise ScheduleError(f"no implementation fits the limits of {goal}")
-        return to_text(self.search.tree(self._tables(point, at, dims), key, dims, left))
+        return self.parts.schedule(goal, self._place(point, at, homes), text)
 
     # ------------------------------------------------------------ schedules given by hand
 
@@ -294,13 +270,8 @@ class ChainSearch:
         return replace(node, schedules=tuple(self._stage_by_hand(point, at, node, given[at]) for at in range(count)))
 
     def _stage_by_hand(self, point: Point, at: int, node: Stages, text: str) -> str:
-        goal = point.goal(at, node.homes, self.target)
         try:
-            if text.strip() == "?":
-                return self._schedule(point, at, node.homes)
-            if isinstance(goal, Spec):
-                return to_text(self.search.complete(goal, parse(text)).schedule)
-            return to_text(self.nests.complete(goal.canonical(), parse(text)).schedule)
+            return self._schedule(point, at, node.homes, text)
         except ScheduleError as error:
             raise ScheduleError(f"stage {at + 1}: {error}") from None
 
@@ -316,14 +287,9 @@ class ChainSearch:
             return self.online.price(point, node)
         assert isinstance(node, Stages)
         point.check_homes(node)
-        total = 0.0
-        for at, text in enumerate(node.schedules):
-            goal = point.goal(at, node.homes, self.target)
-            if isinstance(goal, Spec):
-                total += self.search.price(goal, parse(text))
-            else:
-                total += self.nests.complete(goal.canonical(), parse(text)).cost
-        return total
+        return sum(
+            self.parts.price(point.goal(at, node.homes, self.target), text) for at, text in enumerate(node.schedules)
+        )
 
 
 _searches: dict[Search, ChainSearch] = {}
@@ -334,4 +300,6 @@ def chain_search_for(target: Target, memo: str | os.PathLike[str] | None = None)
     """The process's search for chains on `target`; memo: see `search_for`."""
     search = search_for(target, memo)
     with _searches_lock:
-        return _searches.setdefault(search, ChainSearch(search))
+        if search not in _searches:
+            _searches[search] = ChainSearch(search)
+        return _searches[search]

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from ..errors import MorelloError
 from ..targets import Target
 from .store import ANSWERS_SCHEMA, Store, log
 from .version import COST_MODEL
+
+T = TypeVar("T")
 
 CHECKSUM_BYTES = 16
 #: To be raised whenever the space or the cost of chains, nests or windows changes by anything but coefficients.
@@ -52,6 +55,21 @@ class Answers:
     def get(self, space: str, spec: str) -> Answer | None:
         """What was found for `spec`, or None."""
         return next(self._select(f" WHERE {_KEY}", (space, spec)), None)
+
+    def checked(self, space: str, spec: str, read: Callable[[str], tuple[T, float]]) -> tuple[T, int] | None:
+        """The schedule found for `spec` and its cost, or None. read: the schedule of a text and what it costs now;
+        where that raises a MorelloError, or the cost is another, the answer is dropped."""
+        answer = self.get(space, spec)
+        if answer is None:
+            return None
+        try:
+            node, cost = read(answer.schedule)
+            if cost != answer.cost:
+                raise MorelloError(f"its schedule costs {cost}, not {answer.cost}")
+        except MorelloError as error:
+            self.drop(space, spec, str(error))
+            return None
+        return node, answer.cost
 
     def put(self, answer: Answer) -> None:
         """Keeps `answer` in place of what was there for its goal."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from weakref import WeakKeyDictionary
 
-from ..errors import MorelloError, ScheduleError, SpecError
+from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, Answers, answer_space
 from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children, has_hole, parse, to_text
@@ -81,21 +81,17 @@ class NestSearch:
 
     def _remembered(self, spec: NestSpec) -> bool:
         """Whether the memo has the answer, which is then among the solved goals: checked, and priced anew."""
-        answer = self.answers.get(answer_space(self.target), str(spec)) if self.answers else None
-        if answer is None:
-            return False
-        try:
-            node = parse(answer.schedule)
+
+        def read(schedule: str) -> tuple[Node, int]:
+            node = parse(schedule)
             if has_hole(node):
                 raise ScheduleError("its schedule has holes")
-            cost = self.complete(spec, node).cost
-            if cost != answer.cost:
-                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
-        except MorelloError as error:
-            assert self.answers
-            self.answers.drop(answer.space, answer.spec, str(error))
+            return node, self.complete(spec, node).cost
+
+        found = self.answers.checked(answer_space(self.target), str(spec), read) if self.answers else None
+        if found is None:
             return False
-        self._solved[spec, frozenset()] = cost, node
+        self._solved[spec, frozenset()] = found[1], found[0]
         return True
 
     def best(self, spec: NestSpec, cut: frozenset[int] = frozenset()) -> tuple[int, Node] | None:

@@ -24,7 +24,7 @@ from ..actions import (
     remaining,
 )
 from ..actions.space import holds
-from ..errors import MorelloError, ScheduleError, SpecError
+from ..errors import ScheduleError, SpecError
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .schedule import Hole, Node, children, parse, to_text
@@ -112,19 +112,12 @@ class Search:
         """The optimum of a goal with a window, which the memo keeps as a whole: checked, and priced anew."""
         from ..memo.answers import answer_space
 
-        answer = memo.answers.get(answer_space(self.target), str(spec)) if memo.answers else None
-        if answer is None:
-            return None
-        try:
-            node = parse(answer.schedule)
-            cost = self.price(spec, node)
-            if cost != answer.cost:
-                raise ScheduleError(f"its schedule costs {cost}, not {answer.cost}")
-        except MorelloError as error:
-            assert memo.answers
-            memo.answers.drop(answer.space, answer.spec, str(error))
-            return None
-        return node, cost, "memo"
+        def read(schedule: str) -> tuple[Node, int]:
+            node = parse(schedule)
+            return node, self.price(spec, node)
+
+        found = memo.answers.checked(answer_space(self.target), str(spec), read) if memo.answers else None
+        return None if found is None else (*found, "memo")
 
     def _searched(self, spec: Spec) -> tuple[Node, int, str]:
         """The optimum of `spec`, searched for."""
