@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import CHAIN, MOST_OPERANDS, SpecOp, load, string_of
+from .spec_op import CHAIN, MOST_OPERANDS, SpecOp, flags, load, numbered, ops_of, string_of
 
 if TYPE_CHECKING:
     from morello_mlir.chains import ChainSpec
@@ -30,7 +30,7 @@ CHAIN_OPTIONAL = ("serial", "threads", "schedule", "cost", "source")
 
 def is_chain(name: str) -> bool:
     """Whether ops of that name are chains."""
-    return name.startswith(CHAIN) and name[len(CHAIN) :].isdecimal()
+    return numbered(name, CHAIN)
 
 
 class ChainOp(SpecOp):
@@ -72,18 +72,8 @@ class ChainOp(SpecOp):
 
 
 def chain_ops(root: Any) -> Iterator[ChainOp]:
-    """Every chain at or below an op, in order; the list is taken before the first is handed out."""
-    from mlir import ir
-
-    found: list[ChainOp] = []
-
-    def visit(op: Any) -> Any:
-        if is_chain(op.name):
-            found.append(ChainOp(op))
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit)
-    return iter(found)
+    """Every chain at or below an op (see `ops_of`)."""
+    return ops_of(root, ChainOp)
 
 
 def build_chain_op(spec: ChainSpec, operands: Sequence[Any], schedule: str | None = None) -> ChainOp:
@@ -102,10 +92,7 @@ def build_chain_op(spec: ChainSpec, operands: Sequence[Any], schedule: str | Non
         "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
         "stages": ir.ArrayAttr.get([ir.StringAttr.get(line, context) for line in spec.lines()], context),
     }
-    if spec.serial:
-        named["serial"] = ir.UnitAttr.get(context)
-    if spec.threads:
-        named["threads"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), spec.threads)
+    named |= flags(spec, context, "serial")
     made = ChainOp(ir.Operation.create(f"{CHAIN}{len(operands)}", operands=list(operands), attributes=named))
     if schedule is not None:
         made.set_schedule(schedule)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import MOST_OPERANDS, NEST, SpecOp, is_spec, load, string_of
+from .spec_op import MOST_OPERANDS, NEST, SpecOp, flags, load, numbered, ops_of, static_strides, string_of
 
 if TYPE_CHECKING:
     from morello_mlir.nests import NestSpec
@@ -30,7 +30,7 @@ NEST_OPTIONAL = ("serial", "threads", "far", "schedule", "cost", "source")
 
 def is_nest(name: str) -> bool:
     """Whether ops of that name are nests."""
-    return name.startswith(NEST) and name[len(NEST) :].isdecimal()
+    return numbered(name, NEST)
 
 
 class NestOp(SpecOp):
@@ -105,36 +105,17 @@ def _goal_attributes(spec: NestSpec, context: Any) -> dict[str, Any]:
         "operands": ir.ArrayAttr.get([text(str(o)) for o in spec.operands], context),
         "body": text(str(spec.body)),
     }
-    if spec.serial:
-        named["serial"] = ir.UnitAttr.get(context)
-    if spec.threads:
-        named["threads"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), spec.threads)
-    if spec.far:
-        named["far"] = ir.UnitAttr.get(context)
-    return named
+    return named | flags(spec, context, "serial", "far")
 
 
 def goal_ops(root: Any) -> Iterator[SpecOp]:
-    """Every `morello.spec` and every nest at or below an op, in order; the list is taken before the first is handed
-    out."""
-    from mlir import ir
-
-    found: list[SpecOp] = []
-
-    def visit(op: Any) -> Any:
-        if is_spec(op.name):
-            found.append(SpecOp(op))
-        elif is_nest(op.name):
-            found.append(NestOp(op))
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit)
-    return iter(found)
+    """Every `morello.spec` and every nest at or below an op (see `ops_of`)."""
+    return ops_of(root, SpecOp, NestOp)
 
 
 def nest_ops(root: Any) -> Iterator[NestOp]:
     """Every nest at or below an op."""
-    return (op for op in goal_ops(root) if isinstance(op, NestOp))
+    return ops_of(root, NestOp)
 
 
 def build_nest_op(
@@ -191,14 +172,9 @@ def _problem(dtype: str, span: int, kind: Any) -> str:
     memref = ir.MemRefType(kind)
     if str(memref.element_type) != dtype:
         return f"the element type {memref.element_type} is not {dtype}"
-    if not memref.has_static_shape:
-        return f"{kind} does not have static sizes"
-    try:
-        strides, _ = memref.get_strides_and_offset()
-    except (RuntimeError, ValueError):
-        return f"{kind} is not a strided memref"
-    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
-        return f"{kind} does not have static strides"
+    strides = static_strides(memref)
+    if isinstance(strides, str):
+        return strides
     shape = list(memref.shape)
     held = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     return f"{kind} holds {held} elements, and {span} are reached" if span > held else ""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from morello_mlir.errors import SpecError
 
@@ -42,7 +42,7 @@ def op_name(operands: int) -> str:
 
 def is_spec(name: str) -> bool:
     """Whether an op of that name is a `morello.spec`, of any number of operands."""
-    return name == OP_NAME or (name.startswith(OP_NAME) and name[len(OP_NAME) :].isdecimal())
+    return name == OP_NAME or numbered(name, OP_NAME)
 
 
 def loaded(context: Any) -> bool:
@@ -312,19 +312,41 @@ class SpecOp:
         return self.operation.attributes.get(name)
 
 
-def spec_ops(root: Any) -> Iterator[SpecOp]:
-    """Every `morello.spec` at or below an op, in order; the list is taken before the first is handed out."""
+View = TypeVar("View", bound=SpecOp)
+
+
+def ops_of(root: Any, *kinds: type[View]) -> Iterator[View]:
+    """Views of the ops of these kinds at or below an op, in order; the list is taken before the first is handed out."""
     from mlir import ir
 
-    found: list[SpecOp] = []
+    found: list[View] = []
 
     def visit(op: Any) -> Any:
-        if is_spec(op.name):
-            found.append(SpecOp(op))
+        found.extend(kind(op) for kind in kinds if kind.is_named(op.name))
         return ir.WalkResult.ADVANCE
 
     root.operation.walk(visit)
     return iter(found)
+
+
+def spec_ops(root: Any) -> Iterator[SpecOp]:
+    """Every `morello.spec` at or below an op (see `ops_of`)."""
+    return ops_of(root, SpecOp)
+
+
+def flags(goal: Any, context: Any, *units: str) -> dict[str, Any]:
+    """The attributes `threads` and, of `units`, those that are true of a goal."""
+    from mlir import ir
+
+    named: dict[str, Any] = {unit: ir.UnitAttr.get(context) for unit in units if getattr(goal, unit)}
+    if goal.threads:
+        named["threads"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), goal.threads)
+    return named
+
+
+def numbered(name: str, prefix: str) -> bool:
+    """Whether the name of an op is `prefix` and a number of operands."""
+    return name.startswith(prefix) and name[len(prefix) :].isdecimal()
 
 
 def build_spec_op(
@@ -355,14 +377,7 @@ def build_spec_op(
         "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
         "operands": ir.ArrayAttr.get([_text(t, context) for t in texts], context),
     }
-    if spec.serial:
-        named["serial"] = ir.UnitAttr.get(context)
-    if spec.threads:
-        named["threads"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), spec.threads)
-    if spec.forked:
-        named["forked"] = ir.UnitAttr.get(context)
-    if spec.far:
-        named["far"] = ir.UnitAttr.get(context)
+    named |= flags(spec, context, "serial", "forked", "far")
     if spec.limits:
         i64 = ir.IntegerType.get_signless(64, context)
         named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
@@ -411,3 +426,18 @@ def _integer(name: str, attribute: Any) -> int:
     if not isinstance(attribute, ir.IntegerAttr) or isinstance(attribute, ir.BoolAttr):
         raise SpecError(f"attribute '{name}': expected an integer, not {attribute}")
     return int(ir.IntegerAttr(attribute).value)
+
+
+def static_strides(kind: Any) -> Sequence[int] | str:
+    """The strides of a memref type, or what is wrong: its sizes and strides must be known."""
+    from mlir import ir
+
+    if not kind.has_static_shape:
+        return f"{kind} does not have static sizes"
+    try:
+        strides, _ = kind.get_strides_and_offset()
+    except (RuntimeError, ValueError):
+        return f"{kind} is not a strided memref"
+    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
+        return f"{kind} does not have static strides"
+    return list(strides)

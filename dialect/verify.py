@@ -21,7 +21,7 @@ from morello_mlir.errors import SpecError
 
 from .chain_op import ChainOp, chain_ops, chain_problems
 from .nest_op import NEST_OPTIONAL, NEST_REQUIRED, NestOp, goal_ops, nest_value_problems
-from .spec_op import SpecOp
+from .spec_op import SpecOp, static_strides
 
 if TYPE_CHECKING:
     from morello_mlir.spec import Extra, Spec, TensorSpec
@@ -210,14 +210,9 @@ def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> st
     memref = ir.MemRefType(kind)
     if str(memref.element_type) not in _ELEMENT_TYPES.get(tensor.dtype, (tensor.dtype,)):
         return f"the element type {memref.element_type} is not that of {tensor.dtype}"
-    if not memref.has_static_shape:
-        return f"{kind} does not have static sizes"
-    try:
-        strides, _ = memref.get_strides_and_offset()
-    except (RuntimeError, ValueError):
-        return f"{kind} is not a strided memref"
-    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
-        return f"{kind} does not have static strides"
+    strides = static_strides(memref)
+    if isinstance(strides, str):
+        return strides
     # Every dim with its stride; those of size one say nothing.
     dims = [(size, stride) for size, stride in zip(memref.shape, strides, strict=True) if size != 1]
     expected = tensor.layout.physical_shape(shape) if tensor.layout.is_packed else shape
@@ -248,12 +243,9 @@ def _extra_problem(extra: Extra, spec: Spec, kind: Any) -> str:
     sizes = spec.operand_shape(len(spec.operands) - 1)
     if tuple(kind.shape) != sizes:
         return f"the sizes of {kind} are not {list(sizes)}"
-    try:
-        strides, _ = kind.get_strides_and_offset()
-    except (RuntimeError, ValueError):
-        return f"{kind} is not a strided memref"
-    if any(s == ir.ShapedType.get_dynamic_stride_or_offset() for s in strides):
-        return f"{kind} does not have static strides"
+    strides = static_strides(kind)
+    if isinstance(strides, str):
+        return strides
     for dim, size, stride in zip(spec.operand_names(len(spec.operands) - 1), sizes, strides, strict=True):
         if size != 1 and (stride != 0) != (dim in extra.dims):
             return f"the strides of {kind} do not fit the dims [{', '.join(extra.dims)}]"

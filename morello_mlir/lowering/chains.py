@@ -29,7 +29,7 @@ from .outline import INTERNAL, THREADS
 from .pack import emit_pack
 from .plan import ALIGNMENT, panels_of
 from .splice import ROOT, splice
-from .views import NO_ARENA, Arena, Flat, Operand, View
+from .views import NO_ARENA, Arena, Flat, Operand, View, operand_in
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,7 @@ class Emitter:
         line = f"memref<{view.shape[0] * view.strides[0]}x{view.element}>"
         source = env.operands[env.point.spec.stages[node.stage].reads[RHS]].as_memref(b)
         emit_pack(b, source, Flat(env.arena.part(b, start, line), line, view.dtype), view)
-        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.element}>"
-        rank = len(view.shape)
-        zeros, sizes, ones = (", ".join(map(str, x)) for x in ([0] * rank, view.shape, [1] * rank))
-        room = env.arena.part(b, start, whole)
-        panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {view.static_type}")
-        operand = Operand(view, b.value(f"memref.cast {panels} : {view.static_type} to {view.type}"))
+        operand = operand_in(b, env.arena, start, view, view.shape_with_padding)
         self.emit(b, node.body, replace(env, point=below, packed={**env.packed, node.stage: operand}))
 
     # ------------------------------------------------------------ threads
@@ -225,12 +220,7 @@ class Emitter:
         stage, row = env.point.spec.stages[t], env.point.row(t)
         rows, columns = env.point.dims[1], stage.shape[2]
         view = View(stage.dtype, (1, rows, columns), (rows * row, row, 1))
-        whole = f"memref<{1}x{rows}x{row}x{view.element}>"
-        room = env.arena.part(b, start, whole)
-        part = b.value(
-            f"memref.subview {room}[0, 0, 0] [1, {rows}, {columns}] [1, 1, 1] : {whole} to {view.static_type}"
-        )
-        return Operand(view, b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
+        return operand_in(b, env.arena, start, view, (1, rows, row))
 
 
 def expand(op: ChainOp, target: Target) -> None:

@@ -13,7 +13,7 @@ from ..spec import Spec
 from ..targets import LINE
 from .builder import Builder, Index
 from .goals import emit_goal
-from .views import Arena, Operand, View
+from .views import Arena, Operand, View, operand_in
 
 
 def scratch_bytes(form: Form) -> int:
@@ -76,17 +76,9 @@ class OnlineEmitter:
         """A block of scores, and what every row carries along."""
         form, rows = self.form, self.form.point.dims[1]
         tile = View(form.dtype, (1, rows, form.size), (rows * form.row, form.row, 1))
-        out = {"t0": self._room(arena, 0, tile, form.row)}
+        out = {"t0": operand_in(self.b, arena, 0, tile, (1, rows, form.row))}
         for i, name in enumerate(STATE):
             state = View(form.dtype, (1, rows, 1), (rows, 1, 1))
-            out[name] = self._room(arena, (form.tile_lines + i * form.state_lines) * LINE, state, 1)
+            start = (form.tile_lines + i * form.state_lines) * LINE
+            out[name] = operand_in(self.b, arena, start, state, state.sizes)
         return out
-
-    def _room(self, arena: Arena, start: int, view: View, row: int) -> Operand:
-        _, rows, columns = view.sizes
-        whole = f"memref<1x{rows}x{row}x{view.element}>"
-        room = arena.part(self.b, start, whole)
-        part = self.b.value(
-            f"memref.subview {room}[0, 0, 0] [1, {rows}, {columns}] [1, 1, 1] : {whole} to {view.static_type}"
-        )
-        return Operand(view, self.b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))

@@ -187,6 +187,16 @@ class Arena:
 NO_ARENA = Arena()
 
 
+def operand_in(b: Builder, arena: Arena, start: int, view: View, room: tuple[int, ...]) -> Operand:
+    """The operand `view` at byte `start` of an arena, in a dense memref of the sizes `room`, of which it is the first
+    part along every dim."""
+    whole = f"memref<{'x'.join(map(str, room))}x{view.element}>"
+    zeros, sizes, ones = (", ".join(map(str, x)) for x in ([0] * len(room), view.shape, [1] * len(room)))
+    place = arena.part(b, start, whole)
+    part = b.value(f"memref.subview {place}[{zeros}] [{sizes}] [{ones}] : {whole} to {view.static_type}")
+    return Operand(view, b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A view in the program: a memref of the view's type, or (at function entry) the rank-0 base and offset of one."""

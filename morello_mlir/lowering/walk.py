@@ -29,7 +29,7 @@ from .plan import (
     scratch_bytes,
 )
 from .registers import emit_registers
-from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand
+from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, operand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +214,7 @@ class Walk:
         line = f"memref<{view.shape[0] * view.strides[0]}x{view.element}>"
         if plan.threads == 1:
             emit_pack(b, env.operands[plan.operand], Flat(env.arena.part(b, start, line), line, view.dtype), view)
-        whole = f"memref<{'x'.join(map(str, view.shape_with_padding))}x{view.element}>"
-        rank = len(view.shape)
-        strided = view.static_type
-        zeros, sizes, ones = (", ".join(map(str, x)) for x in ([0] * rank, view.shape, [1] * rank))
-        room = env.arena.part(b, start, whole)
-        panels = b.value(f"memref.subview {room}[{zeros}] [{sizes}] [{ones}] : {whole} to {strided}")
-        operand = Operand(view, b.value(f"memref.cast {panels} : {strided} to {view.type}"))
+        operand = operand_in(b, env.arena, start, view, view.shape_with_padding)
         if plan.threads > 1:
             share = PackShare(plan.sizes, plan.dim, plan.width, plan.threads)
             self.outliner.call(b, share, (env.operands[plan.operand], operand), False, NO_ARENA, 0)
