@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from ..errors import ScheduleError
 from ..hashed import Hashed
-from ..search.schedule import DEEPEST, INDENT
+from ..search.schedule import DEEPEST, INDENT, Hole
 
 _TILE = re.compile(r"(parallel )?tile (b|m) by ([0-9]{1,12})(?: over ([0-9]{1,3}))?:")
 _PACK = re.compile(r"pack rhs of stage ([0-9]{1,3}) to (GL|L2) as (.+)")
@@ -95,16 +95,6 @@ class Online(Hashed):
 
     def label(self) -> str:
         return f"online n by {self.size}"
-
-
-@dataclass(frozen=True, slots=True)
-class Hole(Hashed):
-    """What the search is to fill in."""
-
-    __hash__ = Hashed.__hash__
-
-    def label(self) -> str:
-        return "?"
 
 
 Node: TypeAlias = Loop | PackRhs | Stages | Online | Hole
