@@ -43,16 +43,18 @@ def host_target() -> Target:
 
 def uncalibrated(host: Host) -> Target:
     """What `host` is before it is calibrated: the named target as it stands, whose memo is shipped, if its caches are
-    like the host's; else the same with the host's caches, which then pay for a search (docs/decisions/0003-host.md)."""
-    base = widest(host)
+    like the host's; else the same with the host's caches, which then pay for a search (docs/decisions/0003-host.md).
+    A CPU that was measured by itself takes the named target's place."""
+    cpu, widest_target = cpu_of(host), widest(host)
+    measured = cpu is not None and cpu.own is not None
+    base = _own_target(cpu) if cpu is not None and measured else widest_target
     l1, l2 = host.caches.get(1), host.caches.get(2)
     own = replace(
         base,
         l1=_cache(l1, base.l1, l1.size // LINE) if l1 else base.l1,
         l2=_cache(l2, base.l2, planned_l2(l2.size // LINE)) if l2 else base.l2,
     )
-    cpu = _cpu_apart(host)
-    if cpu is not None:
+    if cpu is not None and not measured:
         return _with_flags(_slower(_with_bf16(own, cpu), cpu), host.flags)
     alike = own.l1.lines >= base.l1.lines and 0.5 < own.l2.lines / base.l2.lines < 2
     return _with_flags(base if alike else own, host.flags)
@@ -70,11 +72,10 @@ def _cache(told: CacheSize, base: Cache, lines: int) -> Cache:
     return Cache(lines, sets, base.steps)
 
 
-def _cpu_apart(host: Host) -> Cpu | None:
-    """The CPU of `host`, where its kernels cost something else than the base target's: Zen 4."""
-    vendor, family = host.identity[:2]
-    zen4 = vendor == "AuthenticAMD" and family == "25" and "avx512f" in host.flags
-    return CPUS["znver4"] if zen4 else None
+def cpu_of(host: Host) -> Cpu | None:
+    """The CPU of `host`, where its kernels or costs are other than the base target's: Zen 4 and 5."""
+    base = widest(host).name
+    return next((c for c in CPUS.values() if c.sold and c.sold.holds(host.identity) and c.base == base), None)
 
 
 def widest(host: Host) -> Target:
@@ -139,19 +140,24 @@ def get_target(name: str | Target = "host") -> Target:
 
 
 def cpu_target(name: str, cpu: Cpu) -> Target:
-    """The base target of a CPU with the CPU's own caches and kernels, and its name for code generation."""
-    base = TARGETS[cpu.base]
+    """The target of a CPU, with the CPU's own caches and kernels, and its name for code generation."""
+    target = _with_flags(_own_target(cpu), cpu.flags)
+    target = replace(target, summary=f"{name}: {TARGETS[cpu.base].summary}", cpu=name)
+    if cpu.own is not None:
+        return target
+    target = _with_bf16(target, cpu)
+    return target if cpu.fma_per_cycle == target.costs.fma_per_cycle else _slower(target, cpu)
+
+
+def _own_target(cpu: Cpu) -> Target:
+    """What was measured on a CPU, or else the target whose code it runs, with the CPU's caches."""
     l1, l2 = cpu.l1 * 1024 // LINE, cpu.l2 * 1024 // LINE
-    target = replace(
-        _with_flags(base, cpu.flags),
-        summary=f"{name}: {base.summary}",
+    return replace(
+        cpu.own or TARGETS[cpu.base],
         l1=Cache(l1, l1 // cpu.l1_ways),
         l2=Cache(planned_l2(l2), l2 // cpu.l2_ways),
         l3_bytes=cpu.l3 << 20,
-        cpu=name,
     )
-    target = _with_bf16(target, cpu)
-    return target if cpu.fma_per_cycle == base.costs.fma_per_cycle else _slower(target, cpu)
 
 
 def _with_bf16(target: Target, cpu: Cpu) -> Target:
@@ -199,6 +205,7 @@ __all__ = [
     "available_cores",
     "ceil_div",
     "code_for",
+    "cpu_of",
     "cpu_target",
     "fixed",
     "get_target",

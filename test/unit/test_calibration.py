@@ -212,7 +212,7 @@ def test_a_stored_calibration_is_what_host_means(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setenv(files.VARIABLE, str(tmp_path))
     base = uncalibrated(this_host())
-    assert get_target("host") is base
+    assert get_target("host") == base
     costs = replace(base.costs, call=77.0)
     made = Calibration(this_host().machine_key, base.name, base.fingerprint, costs, {}, base.l2.lines)
     path = files.path_of(this_host().machine_key, base.name)
@@ -220,9 +220,9 @@ def test_a_stored_calibration_is_what_host_means(tmp_path: Path, monkeypatch: py
     files.store(made, path)
     assert get_target("host").costs.call == 77.0
     assert get_target("host").fingerprint != base.fingerprint
-    assert get_target(base.name) is base, "a target by name is the shipped one"
+    assert get_target(base.name).costs == TARGETS[base.name].costs, "a target by name is the shipped one"
     monkeypatch.setenv(files.VARIABLE, "off")
-    assert get_target("host") is base
+    assert get_target("host") == base
 
 
 @pytest.mark.parametrize(

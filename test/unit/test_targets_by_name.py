@@ -8,8 +8,9 @@ import pytest
 
 from morello_mlir.errors import InputError
 from morello_mlir.spec import matmul_spec
-from morello_mlir.targets import CPUS, TARGETS, cpu_target, get_target, missing_features, uncalibrated, widest
+from morello_mlir.targets import CPUS, TARGETS, cpu_of, cpu_target, get_target, missing_features, uncalibrated, widest
 from morello_mlir.targets.host import CacheSize, Host, read_host
+from morello_mlir.targets.zen5 import ZEN5
 
 AVX512_FLAGS = "avx2 fma f16c bmi2 avx512f avx512vl avx512bw avx512dq avx512cd"
 
@@ -180,3 +181,48 @@ def test_zen_4_has_kernels_of_its_own() -> None:
     target = uncalibrated(_with_caches(AVX512_FLAGS, 32, 1024, ("AuthenticAMD", "25", "97", "2")))
     assert target.pack_vectors == get_target("znver4").pack_vectors
     assert target.cpu == "", "code is for the host itself"
+
+
+ZEN5_FLAGS = AVX512_FLAGS + " avx512_vnni avx512_bf16"
+
+
+def test_a_measured_cpu_has_its_own_costs_by_name_and_as_host() -> None:
+    by_name = get_target("znver5")
+    assert (by_name.costs, by_name.kernel_table, by_name.streams) == (ZEN5.costs, ZEN5.kernel_table, ZEN5.streams)
+    host = uncalibrated(_with_caches(ZEN5_FLAGS, 48, 1024, ("AuthenticAMD", "26", "2", "1")))
+    assert (host.name, host.cpu) == ("avx512", ""), "code is for the host itself"
+    assert (host.fingerprint, host.narrow_fingerprint) == (by_name.fingerprint, by_name.narrow_fingerprint)
+    assert host.streams == ZEN5.streams
+    assert not host.narrow.tiles
+
+
+def test_a_measured_cpu_with_other_caches_keeps_its_costs() -> None:
+    host = uncalibrated(_with_caches(AVX512_FLAGS, 48, 4096, ("AuthenticAMD", "26", "2", "1")))
+    assert host.costs == ZEN5.costs
+    assert host.l2.lines == 40960
+    assert set(host.narrow.pairs) == {"maddwd"}, "what the system does not offer is not used"
+
+
+@pytest.mark.parametrize(
+    ("identity", "expected"),
+    [
+        (("AuthenticAMD", "26", "2", "1"), "znver5"),
+        (("AuthenticAMD", "26", "68", "0"), "znver5"),
+        (("AuthenticAMD", "26", "36", "0"), None),
+        (("AuthenticAMD", "26", "", ""), None),
+        (("AuthenticAMD", "25", "97", "2"), "znver4"),
+        (("GenuineIntel", "6", "207", "2"), None),
+        (("GenuineIntel", "26", "2", "1"), None),
+        (("", "", "", ""), None),
+    ],
+)
+def test_a_host_knows_its_cpu(identity: tuple[str, str, str, str], expected: str | None) -> None:
+    found = cpu_of(_with_caches(AVX512_FLAGS, 48, 1024, identity))
+    assert found is (CPUS[expected] if expected else None)
+
+
+def test_a_cpu_without_the_instructions_of_its_base_is_none() -> None:
+    """A hypervisor may hide them."""
+    host = _with_caches("avx2 fma f16c bmi2", 48, 1024, ("AuthenticAMD", "26", "2", "1"))
+    assert cpu_of(host) is None
+    assert uncalibrated(host).costs == TARGETS["avx2"].costs
