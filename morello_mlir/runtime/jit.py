@@ -132,7 +132,9 @@ def _machine(level: int, cpu: str, features: str) -> Any:
 def _linker() -> Any:
     import llvmlite.binding as llvm
 
-    return llvm.create_lljit_compiler(_machine(3, *host()), use_jit_link=False, suppress_errors=True)
+    # The older linker maps the sections of an object one by one; where free memory is in pieces, that may be more than
+    # 2 GiB apart, and an assertion ends the process.
+    return llvm.create_lljit_compiler(_machine(3, *host()), use_jit_link=True, suppress_errors=True)
 
 
 def _link(code: bytes, exports: tuple[str, ...], imports: Mapping[str, int], from_cache: bool) -> Library:
