@@ -99,14 +99,18 @@ class TableKey:
         while an operand is there."""
 
         def plain(i: int, o: OperandState) -> OperandState:
+            stride = o.stride
             if o.memory in ("L1", "VRF") and i != 1:
-                return replace(o, stride=None)
-            if o.stride is None or (o.stride > LINE and o.memory != "L1"):
-                return o
-            return replace(o, stride=LINE if o.stride >= target.vector_bytes else 1)
+                stride = None
+            elif stride is not None and (stride <= LINE or o.memory == "L1"):
+                stride = LINE if stride >= target.vector_bytes else 1
+            return o if stride == o.stride else replace(o, stride=stride)
 
         far = self.far and "GL" in self.memories
-        return replace(self, operands=tuple(plain(i, o) for i, o in enumerate(self.operands)), far=far)
+        operands = tuple(plain(i, o) for i, o in enumerate(self.operands))
+        same = far == self.far and all(a is b for a, b in zip(operands, self.operands, strict=True))
+        # Most keys are canonical already, and are asked for again and again.
+        return self if same else replace(self, operands=operands, far=far)
 
     def limit_axis(self) -> str | None:
         """The cache whose limit can still matter: some operand is in it and another may still come. At most one, since

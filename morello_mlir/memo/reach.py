@@ -25,26 +25,30 @@ from .families import Root
 SHARED_BYTES = 800 << 20
 
 Point = tuple[int, int, int, int]
+#: Which action is chosen at each cell `[m, k, n, limit]`, by number, and the actions.
+Policy = tuple[np.ndarray, list[Action]]
+#: The sizes of a block by dim, in the order of its axes.
+Sizes = dict[str, list[int]]
 
 
 class SharedTables:
     """Blocks of solved tables, for goals that come later and are not larger. Serves as a `Source` of tables.
 
-    A block serves smaller goals where its sizes begin with theirs, as those of the scale do.
+    A block serves smaller goals where its sizes begin with theirs, as those of the scale do; so does its policy, since
+    what is chosen at a cell does not depend on larger ones.
     """
 
     def __init__(self, capacity: int = SHARED_BYTES):
         self.capacity = capacity
-        self._blocks: OrderedDict[TableKey, tuple[dict[str, list[int]], np.ndarray]] = OrderedDict()
+        self._blocks: OrderedDict[TableKey, tuple[Sizes, np.ndarray]] = OrderedDict()
+        self._policies: dict[TableKey, tuple[Sizes, Policy]] = {}
         self._bytes = 0
         self._lock = Lock()
 
     def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
         key = memo_key(key, tables.target)
-        if key not in self._blocks:
-            return None
-        sizes, block = self._blocks[key]
-        if any(sizes[d][: len(tables.sizes[d])] != tables.sizes[d] for d in AXES):
+        sizes, block = self._blocks.get(key, ({}, None))
+        if block is None or not _begin_with(sizes, tables.sizes):
             return None
         self._blocks.move_to_end(key)
         m, k, n = (len(tables.sizes[d]) for d in AXES)
@@ -58,11 +62,35 @@ class SharedTables:
         key = memo_key(key, tables.target)
         # Tables of one depth are solved in several threads.
         with self._lock:
-            _, old = self._blocks.pop(key, (None, None))
-            self._bytes += block.nbytes - (old.nbytes if old is not None else 0)
+            self._forget(key)
             self._blocks[key] = (tables.sizes, block)
+            self._bytes += block.nbytes
             while self._bytes > self.capacity and len(self._blocks) > 1:
-                self._bytes -= self._blocks.popitem(last=False)[1][1].nbytes
+                self._forget(next(iter(self._blocks)))
+
+    def policy(self, tables: Tables, key: TableKey) -> Policy:
+        """The policy of the table of `key`, for the sizes of `tables` at least."""
+        key = memo_key(key, tables.target)
+        sizes, found = self._policies.get(key, ({}, None))
+        if found is None or not _begin_with(sizes, tables.sizes):
+            self._drop_policy(key)
+            found = policy.choose(tables, key)
+            self._policies[key] = (tables.sizes, found)
+            self._bytes += found[0].nbytes
+        return found
+
+    def _forget(self, key: TableKey) -> None:
+        if key in self._blocks:
+            self._bytes -= self._blocks.pop(key)[1].nbytes
+        self._drop_policy(key)
+
+    def _drop_policy(self, key: TableKey) -> None:
+        if key in self._policies:
+            self._bytes -= self._policies.pop(key)[1][0].nbytes
+
+
+def _begin_with(sizes: Sizes, others: Sizes) -> bool:
+    return bool(sizes) and all(sizes[d][: len(others[d])] == others[d] for d in AXES)
 
 
 class Reach:
@@ -76,7 +104,7 @@ class Reach:
         """The states of the optima of all goals of `root`."""
         tables = Tables(root.largest, self.target.limits, self.target, source=shared)
         tables.table(root.key)
-        walk = _Walk(tables, self.states)
+        walk = _Walk(tables, shared, self.states)
         walk.run((root.key, size, self.target.limits) for size in root.sizes)
 
     def tabled(self) -> Iterator[tuple[TableKey, dict[Point, Action]]]:
@@ -85,10 +113,10 @@ class Reach:
 
 
 class _Walk:
-    def __init__(self, tables: Tables, states: dict[TableKey, dict[Point, Action]]):
+    def __init__(self, tables: Tables, shared: SharedTables, states: dict[TableKey, dict[Point, Action]]):
         self.tables = tables
+        self.shared = shared
         self.states = states
-        self.policies: dict[TableKey, tuple[np.ndarray, list[Action]]] = {}
 
     def run(self, starts: Iterable[tuple[TableKey, tuple[int, ...], Mapping[str, int]]]) -> None:
         target = self.tables.target
@@ -111,9 +139,7 @@ class _Walk:
                     stack.append((child.key, tuple(int(child.dims[d]) for d in AXES), after))
 
     def _action(self, key: TableKey, point: Point) -> Action:
-        if key not in self.policies:
-            self.policies[key] = policy.choose(self.tables, key)
-        choice, actions = self.policies[key]
+        choice, actions = self.shared.policy(self.tables, key)
         number = self.tables.number
         code = choice[number["m"][point[0]], number["k"][point[1]], number["n"][point[2]], point[3]]
         if code < 0:

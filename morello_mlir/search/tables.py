@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ from .tilelists import Known, TileLists, axis_lists
 __all__ = ["Tables"]
 
 AXES = ("m", "k", "n")
+#: The tiles of axes, for all tables of the process: goals share most of theirs. No more of them are kept than this.
+_axes: OrderedDict[tuple[object, ...], tuple[np.ndarray, ...]] = OrderedDict()
+_MOST_AXES = 4096
 #: More than windows have units.
 _MOST_UNITS = 16
 
@@ -106,6 +110,7 @@ class Tables:
         self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
         self.tables: dict[TableKey, np.ndarray] = {}
         self._lists: dict[tuple[object, ...], TileLists] = {}
+        self._moves: dict[TableKey, list[Action]] = {}
         self._grid = {
             d: np.array(self.sizes[d], np.int64).reshape([-1 if e == d else 1 for e in AXES]) for d in AXES
         } | {"b": np.int64(1)}
@@ -172,7 +177,7 @@ class Tables:
 
     def _children(self, key: TableKey) -> Iterator[TableKey]:
         """The keys of the tables that the table of `key` reads."""
-        ways = (*serials(key, self.target), *moves(key, self.target), *self.parallel_tiles(key), *withins(key))
+        ways = (*serials(key, self.target), *self.moves(key), *self.parallel_tiles(key), *withins(key))
         for action in ways:
             for child in action.children(key, self._grid):
                 yield child.key
@@ -185,6 +190,12 @@ class Tables:
         if self.source:
             self.source.solved(self, key, self.tables[key])
 
+    def moves(self, key: TableKey) -> list[Action]:
+        """Every legal move at `key`; asked for when its tables are listed, and when it is solved."""
+        if key not in self._moves:
+            self._moves[key] = moves(key, self.target)
+        return self._moves[key]
+
     def shape(self, key: TableKey) -> tuple[int, int, int, int]:
         """The shape of the table of `key`."""
         m, k, n = (len(self.sizes[d]) for d in AXES)
@@ -196,7 +207,7 @@ class Tables:
         block = np.full(self.shape(key), INFINITE)
         for kernel in kernels(key, self.target):
             np.minimum(block, self.kernel_costs(key, kernel), out=block)
-        for move in moves(key, self.target):
+        for move in self.moves(key):
             reads = self.reads(key, move)
             self.impl.move_pass(block, reads.below, reads.cost, reads.group, reads.maps)
         for action in (*serials(key, self.target), *self.parallel_tiles(key)):
@@ -300,12 +311,23 @@ class Tables:
 
     def tile_lists(self, key: TableKey) -> TileLists:
         """The legal tiles of every size of the three axes at `key`."""
-        # All that decides which tiles are legal: widths of panels, and whether k may be split (see TileAction).
-        name = (*((key.pack_width(d), key.units(d)) for d in AXES), bool(key.operands[-1].dtype))
+        # All that decides which tiles are legal: widths of panels, and the rest of TileAction.requires.
+        common = (key.function, bool(key.operands[-1].dtype), key.forked, "VRF" in key.memories)
+        name = (*((key.pack_width(d), key.units(d)) for d in AXES), common)
         if name not in self._lists:
-            cols = [axis_lists(self.sizes[d], partial(self._tiles, key, d)) for d in AXES]
+            cols = [self._axis_lists(key, d, (*name[i], *common)) for i, d in enumerate(AXES)]
             self._lists[name] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
         return self._lists[name]
+
+    def _axis_lists(self, key: TableKey, dim: str, deciding: tuple[object, ...]) -> tuple[np.ndarray, ...]:
+        """The legal tiles of one axis. deciding: all of `key` that they depend on."""
+        name = (dim, tuple(self.sizes[dim]), deciding)
+        found = _axes.get(name)
+        if found is None:
+            found = _axes[name] = axis_lists(self.sizes[dim], partial(self._tiles, key, dim))
+            while len(_axes) > _MOST_AXES:
+                _axes.popitem(last=False)
+        return found
 
     def _tiles(self, key: TableKey, dim: str, size: int) -> list[tuple[int, int, int]]:
         """(tile size, count, remainder) of every legal tile of a dim of size `size`, from the action's declaration."""

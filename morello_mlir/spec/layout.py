@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from ..errors import SpecError
@@ -58,6 +59,7 @@ class Layout:
         return Layout.permutation([*range(rank - 2), rank - 1, rank - 2])
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def packed(rank: int, dim: int, width: int, group: int = 1) -> Layout:
         """Panels of `width` along `dim`, for matrices in the last two dims: `[.., dim/width, other, dim%width]`.
 
@@ -83,13 +85,7 @@ class Layout:
     @property
     def panels(self) -> tuple[int, int, int] | None:
         """(dim, width, group) where this is what `packed` makes of these, else None."""
-        rank = self.rank
-        first, last = self.parts[rank - 2 : rank], self.parts[-1]
-        dim, width = first[0] if rank > 1 else (0, None)
-        if width is None:
-            return None
-        group = last[1] if last[0] != dim and last[1] else 1
-        return (dim, width, group) if dim >= rank - 2 and self == Layout.packed(rank, dim, width, group) else None
+        return _panels(self)
 
     @property
     def group(self) -> int:
@@ -200,6 +196,17 @@ class Layout:
         if layout.rank != len(names):
             raise SpecError(f"layout '{text}' has {layout.rank} dimensions, expected {len(names)}")
         return layout
+
+
+@lru_cache(maxsize=1024)
+def _panels(layout: Layout) -> tuple[int, int, int] | None:
+    rank = layout.rank
+    first, last = layout.parts[rank - 2 : rank], layout.parts[-1]
+    dim, width = first[0] if rank > 1 else (0, None)
+    if width is None:
+        return None
+    group = last[1] if last[0] != dim and last[1] else 1
+    return (dim, width, group) if dim >= rank - 2 and layout == Layout.packed(rank, dim, width, group) else None
 
 
 def row_stride(layout: Layout, strides: Sequence[int]) -> int:
