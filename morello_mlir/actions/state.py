@@ -179,11 +179,15 @@ def key_of(spec: Spec, target: Target) -> TableKey:
         )
         for i, t in enumerate(spec.operands)
     )
-    size = sum(_elements(t, spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
-    far = spec.far or size > target.l3_bytes
+    far = spec.far or operand_bytes(spec) > target.l3_bytes
     threads = 1 if spec.serial else spec.threads or thread_count()
     key = TableKey(spec.function, dtype, states, threads, far, spec.forked)
     return replace(key, kernels=target.narrow_fingerprint) if key.is_narrow or not is_float(dtype) else key
+
+
+def operand_bytes(spec: Spec) -> int:
+    """Of lhs, rhs and the output, each element once."""
+    return sum(_elements(t, spec.operand_shape(i)) * dtype_bytes(t.dtype) for i, t in enumerate(spec.operands))
 
 
 def _elements(tensor: TensorSpec, shape: tuple[int, ...]) -> int:

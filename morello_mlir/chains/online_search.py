@@ -44,18 +44,8 @@ class OnlineSearch:
         return best
 
     def total(self, form: Form, cost: Callable[[str, int], float]) -> float:
-        """What a form costs, given its parts: the first block, the others, the remainder, and the end."""
-        blocks, rest = divmod(form.columns, form.size)
-        between = cost("carry", form.size) + cost("rescale", form.size)
-        out = (
-            cost("scores", form.size) + cost("start", form.size) + cost("weigh", form.size) + cost("finish", form.size)
-        )
-        if blocks > 1:
-            each = sum(cost(part, form.size) for part in REST)
-            out += (blocks - 1) * (each + between)
-        if rest:
-            out += sum(cost(part, rest) for part in REST) + between
-        return out
+        """What a form costs, given its parts."""
+        return sum(count * cost(part, width) for (part, width), count in counts(form).items())
 
     def cost(self, form: Form, part: str, width: int) -> float:
         """The optimal cost of a part of `width` columns."""
@@ -109,6 +99,15 @@ class OnlineSearch:
             return self.parts.price(form.goal(part, width), texts[part, width])
 
         return self.total(form, cost)
+
+
+def counts(form: Form) -> dict[tuple[str, int], int]:
+    """How often each part of so many columns is done: the first block, the others, the remainder, and the end."""
+    blocks, rest = divmod(form.columns, form.size)
+    others, between = blocks - 1, blocks - 1 + bool(rest)
+    often = {"scores": blocks, "start": 1, "update": others, "carry": between, "rescale": between, "weigh": blocks}
+    found = {(part, form.size): count for part, count in {**often, "finish": 1}.items() if count}
+    return found | ({(part, rest): 1 for part in REST} if rest else {})
 
 
 def overwriting(tree: Node) -> Node:

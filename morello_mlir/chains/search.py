@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from threading import RLock
 
 from ..actions import scale
+from ..actions.base import sum_of
 from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, answer_space
 from ..nests import NestSpec
@@ -151,11 +152,12 @@ class ChainSearch:
         cost = 0.0
         for step in steps:
             below = point.pack(step, self.target)
-            cost += self._pack_cost(point, step)
+            cost += self.pack_cost(point, step)
             point = below
         return point, cost
 
-    def _pack_cost(self, point: Point, step: PackRhs) -> float:
+    def pack_cost(self, point: Point, step: PackRhs) -> float:
+        """What a pack costs, without what follows."""
         key, dims = point.whole(step.stage, self.target)
         return float(point.move(step).cost(key, dims, self.target))
 
@@ -173,18 +175,9 @@ class ChainSearch:
         return _Found(cost, replace(loop, body=found.node, rest=None if left is None else left.node))
 
     def loop_cost(self, point: Point, loop: Loop, body: float, rest: float | None) -> float:
-        """Threads take consecutive trips; the remainder is the last one."""
-        extent = point.dims[0 if loop.dim == "b" else 1]
-        full, threads = extent // loop.size, point.shares(loop)
-        trips = full + (rest is not None)
-        if threads == 1:
-            return full * body + (rest or 0)
-        busiest = 0.0
-        for t in range(threads):
-            low, high = t * trips // threads, (t + 1) * trips // threads
-            has_rest = rest is not None and high == trips and high > low
-            busiest = max(busiest, (high - low - has_rest) * body + ((rest or 0) if has_rest else 0))
-        return busiest + float(fixed(self.target.costs.fork_join))
+        """What the thread with the most to do takes."""
+        most = max(sum_of(way, (body, rest or 0)) for way in loop_ways(point, loop))
+        return most + (float(fixed(self.target.costs.fork_join)) if point.shares(loop) > 1 else 0.0)
 
     def _stages(self, point: Point) -> _Found:
         """One tile, every stage once, with the best homes."""
@@ -282,7 +275,7 @@ class ChainSearch:
             left = None if rest is None or node.rest is None else self.price(rest, node.rest)
             return self.loop_cost(point, node, self.price(body, node.body), left)
         if isinstance(node, PackRhs):
-            return self._pack_cost(point, node) + self.price(point.pack(node, self.target), node.body)
+            return self.pack_cost(point, node) + self.price(point.pack(node, self.target), node.body)
         if isinstance(node, Online):
             return self.online.price(point, node)
         assert isinstance(node, Stages)
@@ -290,6 +283,15 @@ class ChainSearch:
         return sum(
             self.parts.price(point.goal(at, node.homes, self.target), text) for at, text in enumerate(node.schedules)
         )
+
+
+def loop_ways(point: Point, loop: Loop) -> list[tuple[int, int]]:
+    """How many bodies and remainders each thread does: they take consecutive trips; the remainder is the last one."""
+    full, rest = divmod(point.dims[0 if loop.dim == "b" else 1], loop.size)
+    threads, trips = point.shares(loop), full + bool(rest)
+    cuts = [t * trips // threads for t in range(threads + 1)]
+    shares = [(high - low, int(bool(rest) and high == trips)) for low, high in itertools.pairwise(cuts)]
+    return sorted({(many - last, last) for many, last in shares if many})
 
 
 _searches: dict[Search, ChainSearch] = {}

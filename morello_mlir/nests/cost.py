@@ -7,13 +7,13 @@ that come, for each group, setting out, combining lanes, and what is computed on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..search.schedule import Node, Parallel
 from ..targets import LINE, Target, fixed
-from ..targets.streams import PerLine
+from ..targets.streams import LEVELS, PerLine
 from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
 from .plan import PassPlan, RowsPlan, innermost
@@ -22,6 +22,8 @@ from .touch import Key, Layout, key_of_operand
 
 #: Ops of more instructions than LONG have constants of their own; but for those of more than CALL, which are calls.
 LONG, CALL = 4, 100
+#: Tables by which a sum of lines is their number at one level.
+COUNTING = {level: PerLine(*(float(level == other) for other in LEVELS)) for level in LEVELS}
 #: Instructions of a turn of a loop beside its work.
 TURN = 3
 
@@ -145,6 +147,11 @@ class RowsModel:
         those of passes that say so."""
         tour = _Tour(self, plan, layout, past)
         return [tour.visit(j, p) for j, p in enumerate(plan.passes)]
+
+    def moved(self, plan: RowsPlan, layout: Layout) -> list[dict[tuple[str, str], int]]:
+        """By pass: bytes that all groups move, by (from, to) memory."""
+        tour = _Tour(self, plan, layout, False)
+        return [tour.moved(j, p) for j, p in enumerate(plan.passes)]
 
     # ------------------------------------------------------------ instructions
 
@@ -370,28 +377,51 @@ class _Tour:
         return sum(self.sizes[t % self.per] for t in range(first, j))
 
     def visit(self, j: int, p: PassPlan) -> float:
-        total = 0.0
+        """Cycles of the lines that pass `j` touches."""
+        s, total = self.s, 0.0
         for key, operand in self.reads[j]:
-            total += self.cycles(j, key, operand, self.s.read, self.s.read)
+            total += self.cycles(j, key, operand, s.read, s.read)
             self.touched[key] = j
-        written = {self.output(k)[0] for k in p.outputs} if self.past or p.step.streaming else ()
+        written = self.past_caches(p)
         for key, operand in self.writes[j]:
-            if key in written:
-                total += self.cycles(j, key, operand, self.s.past, self.s.past)
-            else:
-                total += self.cycles(j, key, operand, self.s.allocate, self.s.touched)
+            new, again = (s.past, s.past) if key in written else (s.allocate, s.touched)
+            total += self.cycles(j, key, operand, new, again)
             self.touched[key] = j
         return total
 
+    def past_caches(self, p: PassPlan) -> Collection[Key]:
+        """What a pass writes past the caches."""
+        return {self.output(k)[0] for k in p.outputs} if self.past or p.step.streaming else ()
+
     def cycles(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
         """Of all groups' lines of `key`: what a line costs that this group has not touched, and one that it has."""
+        if operand < 0 or key in self.touched:
+            return self.by(j, key, operand, new, again) + self.layout.crowd(operand)
+        return self.layout.first(operand, new) + self.layout.crowd(operand)
+
+    def by(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
+        """All groups' lines of `key` by tables, each where it is found."""
         if key in self.touched:
             lines = self.lines(key) * self.layout.groups
-            passed = self.since(self.touched[key], j)
-            return lines * self.layout.again(again, passed) + self.layout.crowd(operand)
+            return lines * self.layout.again(again, self.since(self.touched[key], j))
         if operand < 0:
             return self.lines(key) * self.layout.groups * self.layout.again(again, self.layout.footprint)
-        return self.layout.first(operand, new) + self.layout.crowd(operand)
+        return self.layout.met(operand, new)
+
+    def moved(self, j: int, p: PassPlan) -> dict[tuple[str, str], int]:
+        """Bytes that pass `j` moves, by (from, to) memory: what it reads comes to the nearest cache from where it is
+        found, what it writes goes back there, or past the caches."""
+        out: dict[tuple[str, str], float] = {}
+        written = self.past_caches(p)
+        for key, operand, reads in (*((*r, True) for r in self.reads[j]), *((*w, False) for w in self.writes[j])):
+            for level, counting in COUNTING.items():
+                lines = self.by(j, key, operand, counting, counting)
+                memory = "GL" if level in ("L3", "DRAM") else level
+                way = ("VRF", "GL") if not reads and key in written else (memory, "L1") if reads else ("L1", memory)
+                if lines and way != ("L1", "L1"):
+                    out[way] = out.get(way, 0.0) + lines * LINE
+            self.touched[key] = j
+        return {way: round(amount) for way, amount in out.items()}
 
 
 def own_cost(spec: NestSpec, node: Node, target: Target) -> int:

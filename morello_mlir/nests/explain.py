@@ -2,69 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ..search.explain import table
 from ..search.nest_steps import NEST_STEPS, Rows, blocks
-from ..search.schedule import INDENT, Node, Parallel, children, opens_block
-from ..targets import COST_UNITS, Target
+from ..search.schedule import Node, children, opens_block
+from ..search.steps import Step
+from ..targets import Target, fixed
 from .actions import rewritten
-from .cost import RowsModel
+from .cost import RowsModel, own_cost
 from .plan import rows_plan
-from .search import NestSearch
+from .search import NestSearch, ways
 from .spec import NestSpec
 
-_Row = tuple[str, Mapping[str, str]]
 
+def steps(spec: NestSpec, node: Node, target: Target, *, runs: int = 1, met: int = 1) -> Step:
+    """The tree of a legal schedule without holes, priced. spec: with its operands where they are (`NestSearch.goal`).
 
-def explain(spec: NestSpec, node: Node, target: Target) -> str:
-    """The schedule as annotated text: it parses as a schedule. Raises ScheduleError where it is not legal.
-
-    The share of a pass is that of its sweep, if it has one of its own; what it is bound by stands beside it.
+    The first pass of a sweep has what the sweep costs; what it is bound by stands beside it. runs, met: as in
+    `search.explain.steps`. Raises ScheduleError where the schedule is not legal.
     """
-    search = NestSearch(target)
-    cost = search.price(spec, node)
-    lines = [f"{spec}", f"target {target.name}: {cost / COST_UNITS:,.0f} cycles predicted", ""]
-    return "\n".join([*lines, *table([*_rows(spec, node, search, 1, 1, cost, 0)])])
+    return _steps(spec, node, NestSearch(target), runs, met)
 
 
-def _rows(
-    spec: NestSpec, node: Node, search: NestSearch, runs: int, met: int, whole: int, depth: int
-) -> Iterator[_Row]:
-    """runs: how often all threads come by; met: how often the one with most to do does."""
-    pad = INDENT * depth
-    sizes = " ".join(
-        f"d{d}={n}{' scan' if s else ''}" for d, (n, s) in enumerate(zip(spec.dims, spec.scan, strict=True))
-    )
-    own = search.price(spec, node) if isinstance(node, Rows) else 0
-    cells = {"runs": f"{runs:,}", "share": f"{own * met / whole:.1%}" if own and whole else "", "sizes": sizes}
-    yield f"{pad}{node.label()}{':' if opens_block(node) else ''}", cells
+def _steps(spec: NestSpec, node: Node, search: NestSearch, runs: int, met: int) -> Step:
+    opens = opens_block(node)
+    here = Step(node.label() + (":" if opens else ""), runs, note=_sizes(spec))
     if isinstance(node, Rows):
-        yield from _passes(spec, node, search.target, met, whole, depth + 1)
-        return
+        here.below = [*_passes(spec, node, search.target, runs, met)]
+        here.own = search.price(spec, node) * met - sum(step.own for step in here.below)
+        return here.summed()
+    here.own = own_cost(spec, node, search.target) * met
     words = [w for w, _ in blocks(node)] if isinstance(node, NEST_STEPS) else ["", "rest"]
-    deeper = depth + (1 if opens_block(node) else 0)
-    for word, child, body in zip(words, rewritten(spec, node, search.target).children, children(node), strict=False):
-        if word:
-            yield f"{pad}{word}:", {}
-        shared = -(-child.count // spec.threads) if isinstance(node, Parallel) else child.count
-        yield from _rows(child.spec, body, search, runs * child.count, met * shared, whole, deeper)
+    bodies, goals = children(node), rewritten(spec, node, search.target).children
+    costs = [search.price(c.spec, body) for c, body in zip(goals, bodies, strict=True)]
+    dearest = max(ways(spec, node, goals), key=lambda way: sum(n * cost for n, cost in zip(way, costs, strict=True)))
+    for word, goal, body, often in zip(words, goals, bodies, dearest, strict=False):
+        part = _steps(goal.spec, body, search, runs * goal.count, met * often)
+        part.indent = int(opens and not word)
+        here.below.append(part.under(word) if word else part)
+    return here.summed()
 
 
-def _passes(spec: NestSpec, node: Rows, target: Target, met: int, whole: int, depth: int) -> Iterator[_Row]:
-    """Each pass; in the first of a sweep, what the sweep costs."""
+def _passes(spec: NestSpec, node: Rows, target: Target, runs: int, met: int) -> Iterator[Step]:
     plan, model = rows_plan(spec, node, target), RowsModel(spec, target)
     layout = model.layout(plan)
-    memory = model.memory(plan, layout)
-    shown: dict[int, tuple[str, str]] = {}
+    memory, moved = model.memory(plan, layout), model.moved(plan, layout)
+    cost: dict[int, int] = {}
+    notes: dict[int, str] = {}
+    passed, spent = 0.0, 0
     for sweep in plan.sweeps:
         own = [plan.passes[j] for j, _ in sweep]
-        busy = model.compute(own, layout, plan)
-        lines = sum(memory[j] for j, _ in sweep)
-        cycles = model.combined(own, busy, lines)
-        beside = f"{busy:,.0f} cycles of instructions, {lines:,.0f} of lines"
-        beside += "" if len(sweep) == 1 else " (with the others of its sweep)"
-        shown[min(j for j, _ in sweep)] = f"{cycles * COST_UNITS * met / whole:.1%}" if whole else "", beside
+        busy, lines = model.compute(own, layout, plan), sum(memory[j] for j, _ in sweep)
+        first = min(j for j, _ in sweep)
+        # Rounded so that all add up.
+        passed += model.combined(own, busy, lines)
+        cost[first] = (fixed(passed) - spent) * met
+        spent = fixed(passed)
+        notes[first] = f"{busy:,.0f} cycles of instructions, {lines:,.0f} of lines"
+        notes[first] += "" if len(sweep) == 1 else " (with the others of its sweep)"
     for j, p in enumerate(node.passes):
-        share, beside = shown.get(j, ("", ""))
-        yield f"{INDENT * depth}{p.label()}", {"share": share, "sizes": beside}
+        bytes_moved = {way: amount * runs for way, amount in moved[j].items()}
+        own_units = cost.get(j, 0)
+        yield Step(p.label(), runs * layout.groups, own_units, own_units, bytes_moved, notes.get(j, ""), indent=1)
+
+
+def _sizes(spec: NestSpec) -> str:
+    sizes = zip(spec.dims, spec.scan, strict=True)
+    return " ".join(f"d{d}={n}{' scan' if scan else ''}" for d, (n, scan) in enumerate(sizes))

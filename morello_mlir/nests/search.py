@@ -170,15 +170,8 @@ class NestSearch:
 
     def total(self, spec: NestSpec, step: Node, below: Sequence[Child], costs: Sequence[int]) -> int:
         """The cost of a step with what is below it: one after another, or as long as the thread with most to do."""
-        own = own_cost(spec, step, self.target)
-        if not isinstance(step, Parallel):
-            return own + sum(c.count * cost for c, cost in zip(below, costs, strict=True))
-        turns = sum(c.count for c in below)
-        most = -(-turns // spec.threads)
-        if len(costs) == 1:
-            return own + most * costs[0]
-        # The last thread has the remainder, and as many turns as any; others have one less if one is left over.
-        return own + max((most - (turns % spec.threads == 1)) * costs[0], (most - 1) * costs[0] + costs[1])
+        most = max(sum(n * cost for n, cost in zip(way, costs, strict=True)) for way in ways(spec, step, below))
+        return own_cost(spec, step, self.target) + most
 
     # ------------------------------------------------------------ schedules given by hand
 
@@ -212,6 +205,18 @@ class NestSearch:
         below = rewritten(spec, node, self.target).children
         costs = [self.price(c.spec, b) for c, b in zip(below, children(node), strict=True)]
         return self.total(spec, node, below, costs)
+
+
+def ways(spec: NestSpec, step: Node, below: Sequence[Child]) -> list[tuple[int, ...]]:
+    """How often each child of a step is met by one thread, on each of the ways that threads go; the dearest decides."""
+    if not isinstance(step, Parallel):
+        return [tuple(c.count for c in below)]
+    turns = sum(c.count for c in below)
+    most = -(-turns // spec.threads)
+    if len(below) == 1:
+        return [(most,)]
+    # The last thread has the remainder, and as many turns as any; others have one less if one is left over.
+    return [(most - (turns % spec.threads == 1), 0), (most - 1, 1)]
 
 
 def stays_near(spec: NestSpec, rows: Rows, target: Target) -> bool:

@@ -151,14 +151,16 @@ class Layout:
     def first(self, k: int, table: PerLine) -> float:
         """Cycles of the first touches of operand `k` in all groups, per line as `table` says."""
         if (k, id(table)) not in self._first:
-            self._first[k, id(table)] = self._count_first(k, table)
+            self._first[k, id(table)] = self.met(k, table) + self.jumps(k)
         return self._first[k, id(table)]
 
     @cached_property
     def _first(self) -> dict[tuple[int, int], float]:
         return {}
 
-    def _count_first(self, k: int, table: PerLine) -> float:
+    def met(self, k: int, table: PerLine) -> float:
+        """What the lines of operand `k` that groups touch first are by `table`, each where it is found; without what
+        waiting for those that lie apart costs."""
         lines = self._lines[key_of_operand(self.spec, k)]
         again = 0.0
         outer = 1.0
@@ -168,7 +170,7 @@ class Layout:
             each = table.at("L1") if self.near else self.again(table, self._footprints[i])
             again += outer * max(0.0, met) * each
             outer *= turns
-        return lines[-1] * table.at(self.cold(k)) + again + self.jumps(k)
+        return lines[-1] * table.at(self.cold(k)) + again
 
     def stays_near(self) -> bool:
         """Whether all lines that are met again come from the nearest cache."""

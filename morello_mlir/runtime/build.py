@@ -131,7 +131,7 @@ class _Builder:
         from . import statistics
 
         signature = self._prepare()
-        before = statistics.linalg_ops(self.module)
+        before = statistics.linalg_ops(self.module).total()
         flops = statistics.contraction_flops(self.module)
         request = self.request
         stages = pipelines.stages(**asdict(request.settings))
@@ -140,7 +140,7 @@ class _Builder:
         self._stage("search", stages["search"])
         specs = statistics.collect_specs(self.module)
         self._stage("apply", stages["apply"])
-        left = statistics.linalg_ops(self.module) if request.settings.optimize else before
+        left = statistics.linalg_ops(self.module).total() if request.settings.optimize else before
         mlir = str(self.module) if request.keep_mlir else ""
         constants, panels = self.constants.extract(self.module), self.constants.take_panels(self.module)
         started = time.perf_counter()

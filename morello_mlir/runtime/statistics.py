@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 _PARTS = ("linalg.yield", "linalg.index")
 
 
-def linalg_ops(module: Any) -> int:
-    """How many linalg ops a module holds: parts of others (yield, index) and copies of our own making do not count."""
+def linalg_ops(module: Any) -> Counter[str]:
+    """How many linalg ops of each name a module holds: parts of others (yield, index) and copies of our own making do
+    not count."""
     from morello_mlir.passes.morello_return_to_argument import OWN_COPY
     from morello_mlir.passes.symbols import all_ops
 
-    return sum(
-        op.name.startswith("linalg.") and op.name not in _PARTS and OWN_COPY not in op.attributes
+    return Counter(
+        op.name
         for op in all_ops(module)
+        if op.name.startswith("linalg.") and op.name not in _PARTS and OWN_COPY not in op.attributes
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..actions import key_of
-from ..spec import Spec, dtype_bytes
+from ..spec import Extra, Spec, dtype_bytes
 from ..targets import COST_UNITS, Target
 
 _LINE = 64
@@ -29,10 +29,15 @@ def then_cost(spec: Spec, target: Target) -> int:
     loads = len(spec.then.extras) / target.costs.loads_per_cycle
     costs = target.costs
     line = (costs.far_to_l2 if spec.far else costs.gl_to_l2).long_rows
-    lines = sum(_bytes(e.dtype, [spec.size(d) for d in e.dims]) / _LINE for e in spec.then.extras)
+    lines = sum(_bytes(spec, e) / _LINE for e in spec.then.extras)
     threads = max(1, key_of(spec.plain, target).threads)
     return int((vectors * (ops + loads) + lines * line) / threads * COST_UNITS)
 
 
-def _bytes(dtype: str, sizes: list[int]) -> int:
-    return dtype_bytes(dtype) * math.prod(sizes)
+def then_bytes(spec: Spec) -> int:
+    """Of what `then` reads beside the sums, each element once."""
+    return sum(_bytes(spec, e) for e in spec.then.extras) if spec.then else 0
+
+
+def _bytes(spec: Spec, extra: Extra) -> int:
+    return dtype_bytes(extra.dtype) * math.prod(spec.size(d) for d in extra.dims)

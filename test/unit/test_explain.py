@@ -11,9 +11,11 @@ import morello_mlir
 from morello_mlir.chains import ChainSpec, Stage
 from morello_mlir.chains import schedule as chain_schedule
 from morello_mlir.errors import InputError, ScheduleError
-from morello_mlir.search.explain import Packed, explain, packed_ahead, peak_share, steps, traffic
+from morello_mlir.report import explained
+from morello_mlir.search.explain import Packed, packed_ahead, steps
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
+from morello_mlir.search.steps import traffic
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import COST_UNITS, TARGETS, get_target
 from morello_mlir.tools.main import main
@@ -30,17 +32,10 @@ def best():
     return Search(AVX2).solve(SPEC)
 
 
-def test_the_steps_add_up_to_the_cost(best):
-    root = steps(SPEC.canonical(), best.schedule, AVX2)
-    assert root.total == best.cost == sum(step.own for step in root.walk())
-    for step in root.walk():
-        assert step.total == step.own + sum(below.total for below in step.below)
-
-
 def test_runs_multiply_down_the_loops():
     root = steps(matmul_spec(8, 4, 8, accumulate=True), parse(LOOPS), AVX2)
     runs = {step.label: step.runs for step in root.walk()}
-    assert runs["tile m by 4"] == 1 and runs["tile n by 2"] == 2 and runs["kernel scalar"] == 8
+    assert runs["tile m by 4:"] == 1 and runs["tile n by 2:"] == 2 and runs["kernel scalar"] == 8
 
 
 LOOPS = """
@@ -62,25 +57,27 @@ def test_the_output_moves_both_ways():
 
 
 def test_the_text_is_the_schedule(best):
-    text = explain(SPEC, best.schedule, AVX2, least=0)
+    text = explained(SPEC, best.schedule, AVX2).text(least=0)
     head, _, table = text.partition("\n\n")
     assert parse(table) == best.schedule
     assert head.startswith(TEXT) and f"{best.cycles:,.0f} cycles predicted" in head
 
 
 def test_cheap_branches_are_cut(best):
-    whole, cut = (explain(SPEC, best.schedule, AVX2, least=least) for least in (0, 101))
+    whole, cut = (explained(SPEC, best.schedule, AVX2).text(least) for least in (0, 101))
     assert "..." in cut and "..." not in whole and len(cut) < len(whole)
 
 
-def test_the_share_of_the_peak():
-    assert peak_share(SPEC, SPEC.flops / 32, AVX2) == 1.0
-    assert peak_share(SPEC, 0, AVX2) == 0.0
+def test_the_share_of_the_peak(best):
+    shown = explained(SPEC, best.schedule, AVX2)
+    # Two multiply-adds of eight lanes a cycle.
+    assert shown.peak_share == pytest.approx(SPEC.flops / 32 / best.cycles)
+    assert (shown.flops, shown.bytes) == (2 * 37 * 24 * 40, 4 * (37 * 24 + 24 * 40 + 37 * 40))
 
 
 def test_illegal_schedules_are_refused():
     with pytest.raises(ScheduleError, match="tile m by 64"):
-        explain(SPEC, parse("to_accum\ntile m by 64:\n  ?"), AVX2)
+        explained(SPEC, parse("to_accum\ntile m by 64:\n  ?"), AVX2)
 
 
 # ---------------------------------------------------------------- the command
@@ -132,7 +129,9 @@ def test_chains(capfd, tmp_path: Path):
     assert not chain_schedule.has_hole(chain_schedule.parse(schedule))
     assert run(text) == 0
     out = capfd.readouterr().out
-    assert out.startswith(text) and "cycles predicted" in out and schedule in out
+    head, _, table = out.partition("\n\n")
+    assert head.startswith(text) and "cycles predicted" in head and "traffic: GL to L2" in head
+    assert chain_schedule.parse(table) == chain_schedule.parse(schedule)
     file = tmp_path / "mine.txt"
     file.write_text(schedule)
     assert run(text, "--schedule", str(file), "--json") == 0
@@ -233,7 +232,7 @@ def test_what_is_packed_ahead_is_said_with_its_bytes():
         "tile n by 16:\n  kernel scalar\nrest:\n  kernel scalar"
     )
     assert packed_ahead(spec, node) == [Packed("rhs", "[b, n/16, k, n%16]", 48 * 32 * 4)]
-    assert "packed ahead: rhs, 6.14 kB" in explain(spec, node, AVX2)
+    assert "packed ahead: rhs, 6.14 kB" in explained(spec, node, AVX2).text()
 
 
 def test_what_is_packed_ahead_in_another_type_has_the_bytes_of_that():
@@ -264,6 +263,12 @@ func.func @f(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>, %k: tensor<3xf32>, %x
     assert run(str(path), "--shares", "--threads", "1") == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].endswith(" cycles predicted in all")
+    assert lines[1].startswith("traffic: GL to L2 ")
     assert any("2 x" in line and "Matmul([1, 32, 32, 32]" in line for line in lines)
-    assert sum(float(line.partition("%")[0]) for line in lines[1:-1]) == pytest.approx(100, abs=0.5)
+    assert sum(float(line.partition("%")[0]) for line in lines[2:-1]) == pytest.approx(100, abs=0.5)
     assert lines[-1].startswith("left to upstream: ")
+    shares = lines
+    assert run(str(path), "--threads", "1") == 0
+    goals, _, whole = capfd.readouterr().out.rpartition("\n\n")
+    assert whole.splitlines() == shares
+    assert goals.count("kernel ") >= len(lines) - 3 and "called 2 times, each: " in goals

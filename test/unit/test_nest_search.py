@@ -11,11 +11,11 @@ from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.nests import NestSpec
 from morello_mlir.nests.actions import check_tree, rewritten
 from morello_mlir.nests.cost import RowsModel
-from morello_mlir.nests.explain import explain
 from morello_mlir.nests.leaf import LeafSearch
 from morello_mlir.nests.plan import lanes_of, rows_plan
 from morello_mlir.nests.search import NestSearch
 from morello_mlir.nests.space import Structures, layouts, unrolls
+from morello_mlir.report import explained
 from morello_mlir.search.nest_steps import Pass, Rows
 from morello_mlir.search.schedule import children, has_hole, parse, to_text, walk
 from morello_mlir.targets import get_target
@@ -173,8 +173,8 @@ def test_steps_are_never_below_themselves():
 @pytest.mark.parametrize("spec", NESTS[:4], ids=lambda s: f"{s.function}-{'x'.join(map(str, s.dims))}-{s.threading}")
 def test_explains_what_it_finds(spec):
     found = NestSearch(AVX512).solve(spec)
-    text = explain(found.spec, found.schedule, AVX512)
-    goal, summary, _, _, *rows = text.splitlines()
+    text = explained(found.spec, found.schedule, AVX512).text(least=0)
+    goal, summary, *_ = text.splitlines()
     assert goal == str(found.spec)
     assert summary == f"target avx512: {found.cycles:,.0f} cycles predicted"
-    assert parse("\n".join(rows)) == found.schedule
+    assert parse(text.partition("\n\n")[2]) == found.schedule

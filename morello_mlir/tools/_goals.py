@@ -1,0 +1,131 @@
+"""The goals that a command is about: of a file, as lifting finds them, or of a text; and their schedules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..chains import ChainSpec, is_chain
+from ..chains import schedule as chain_schedule
+from ..chains.search import chain_search_for
+from ..nests import NestSpec, is_nest
+from ..nests.search import nest_search_for
+from ..report import Explained, Goal, explained
+from ..search.schedule import parse
+from ..spec import Spec
+from ..targets import Target
+from ..tuning.tuner import Tuned, Tuner
+from . import _cli
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A goal, and a schedule by hand, if it has one. calls: how often the module does it. where: the op it is of."""
+
+    spec: Goal
+    schedule: str | None = None
+    calls: int = 1
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """What lifting found in a module: goals, remarks, and how many ops of each name are left to upstream."""
+
+    goals: list[Asked]
+    remarks: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An explained goal; tuned: among which schedules it was chosen, where it is a contraction."""
+
+    explained: Explained
+    tuned: Tuned | None = None
+    seconds: float = 0.0
+
+
+def is_goal(text: str) -> bool:
+    """Whether a command line argument is a goal and not a file."""
+    return "(" in text
+
+
+def goal(text: str, schedule: str | None) -> Asked:
+    """A goal given as text. Raises SpecError."""
+    kind = ChainSpec if is_chain(text) else NestSpec if is_nest(text) else Spec
+    return Asked(kind.parse(text), schedule)
+
+
+def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> Lifted:
+    """The goals of the module in a file (- for stdin), those that are equal once. Raises CompileError, InputError."""
+    from ..dialect import ChainOp, NestOp, chain_ops, goal_ops
+    from ..passes.pipeline import run_pipeline
+    from ..passes.pipelines import stages
+    from ..runtime.statistics import linalg_ops
+    from ._input import load
+
+    notebook.note("loading MLIR")
+    module = load(path)
+    with module.context:
+        notebook.note("lifting")
+        said = run_pipeline(module.operation, f"builtin.module({stages(target=target.name, threads=threads)['lift']})")
+        found: dict[tuple[Goal, str | None], Asked] = {}
+        calls = _calls(module)
+        for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
+            spec = op.spec if isinstance(op, (NestOp, ChainOp)) else op.spec.canonical()
+            key = spec, op.schedule_text
+            before = found[key].calls if key in found else 0
+            where = found[key].where if key in found else _place(op.operation.location)
+            found[key] = Asked(*key, before + (calls[_function_name(op.operation)] or 1), where)
+        return Lifted(list(found.values()), list(map(str, said)), linalg_ops(module))
+
+
+def _calls(module: Any) -> Counter[str]:
+    """How often each function is called; loops round calls do not count."""
+    import mlir.ir as ir
+
+    from ..passes.symbols import all_ops
+
+    return Counter(
+        ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in all_ops(module) if op.name == "func.call"
+    )
+
+
+def _function_name(op: Any) -> str:
+    from ..passes.symbols import symbol_name
+
+    while op.operation.name != "func.func":
+        op = op.operation.parent
+    return symbol_name(op) or ""
+
+
+def _place(location: Any) -> str:
+    """`file:line:column` of an op, where it is known."""
+    from ..diagnostics import place_of
+
+    place = place_of(location)
+    return str(place) if place.line else ""
+
+
+def solve(asked: Asked, tuner: Tuner, notebook: _cli.Notebook) -> Answer:
+    """The cheapest schedule of a goal (the fastest, as the tuner is told to), or that by hand with its holes filled.
+
+    Raises SpecError, ScheduleError.
+    """
+    notebook.note(f"searching {asked.spec}")
+    target, text = tuner.target, asked.schedule
+    tuned: Tuned | None = None
+    solution: Any
+    if isinstance(asked.spec, ChainSpec):
+        chains = chain_search_for(target)
+        solution = chains.solve(asked.spec) if text is None else chains.complete(asked.spec, chain_schedule.parse(text))
+    elif isinstance(asked.spec, NestSpec):
+        nests = nest_search_for(target)
+        solution = nests.solve(asked.spec) if text is None else nests.complete(asked.spec, parse(text))
+    else:
+        tuned = tuner.solve(asked.spec) if text is None else Tuned(tuner.search.complete(asked.spec, parse(text)))
+        solution = tuned.solution
+    shown = explained(solution.spec, solution.schedule, target, solution.source, calls=asked.calls, where=asked.where)
+    return Answer(shown, tuned, solution.seconds)
