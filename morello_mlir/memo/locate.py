@@ -6,9 +6,11 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from ..targets import Target
+from ..targets import Target, get_target
 from .store import Store
 
+#: Targets whose answers are shipped, the most common machines first: each stands for all that are planned for alike.
+SHIPPED = ("znver5", "avx512", "znver4", "avx2", "icelake-server", "skylake-avx512", "alderlake", "haswell")
 #: What `MORELLO_MEMO`, `memo=` and the pass option call no memo at all.
 OFF = "off"
 
@@ -26,8 +28,14 @@ def user_path(name: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def shipped_path(target: Target) -> Path:
-    """The memo that the package ships for `target`, which need not exist."""
+    """The memo that the package ships for `target` and others of the same instruction set, which need not exist."""
     return Path(__file__).parent / "shipped" / f"{target.name}.sqlite"
+
+
+def shipped_targets(name: str) -> dict[str, Target]:
+    """What the shipped memo of the base target `name` answers for, by the names in SHIPPED."""
+    found = {n: get_target(n) for n in SHIPPED}
+    return {n: t for n, t in found.items() if t.name == name}
 
 
 @lru_cache(maxsize=32)

@@ -247,12 +247,19 @@ def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
         return record
 
 
-def pack(store: Store) -> tuple[int, int]:
-    """Compresses every record again: tables that differ in row stride classes together, the others with all orders of
-    the axes. Returns the boxes before and after."""
+def keep_spaces(store: Store, spaces: Collection[str]) -> None:
+    """Forgets every record that is for none of `spaces`."""
+    for row in list(store.rows()):
+        if row.space not in spaces:
+            store.delete(row.space, row.key, row.shape)
+
+
+def pack(store: Store, space: str | None = None) -> tuple[int, int]:
+    """Compresses every record (of one space) again: tables that differ in row stride classes together, the others with
+    all orders of the axes. Returns the boxes before and after."""
     before = after = 0
     groups: dict[tuple[str, str, str, bool], dict[Classes, list[Record]]] = {}
-    for row in list(store.rows()):
+    for row in list(store.rows(space)):
         record = _sound(store, row)
         if record is None:
             continue
@@ -309,6 +316,7 @@ __all__ = [
     "current_spaces",
     "figures",
     "hit_rate",
+    "keep_spaces",
     "merge",
     "merge_winners",
     "pack",

@@ -27,10 +27,13 @@ from .base import (
     linux_flag,
 )
 from .cpus import CPUS, Cpu
+from .geometry import CLASSES, Geometry, class_of
 from .host import CacheSize, Host, this_host
 from .threads import available_cores, thread_count
 
 TARGETS = {t.name: t for t in (AVX2, AVX512)}
+#: The caches that these are planned for.
+HOME = {name: next(g for g in CLASSES[name] if g.of(t) is t) for name, t in TARGETS.items()}
 
 
 def host_target() -> Target:
@@ -42,22 +45,44 @@ def host_target() -> Target:
 
 
 def uncalibrated(host: Host) -> Target:
-    """What `host` is before it is calibrated: the named target as it stands, whose memo is shipped, if its caches are
-    like the host's; else the same with the host's caches, which then pay for a search (docs/decisions/0003-host.md).
-    A CPU that was measured by itself takes the named target's place."""
-    cpu, widest_target = cpu_of(host), widest(host)
-    measured = cpu is not None and cpu.own is not None
-    base = _own_target(cpu) if cpu is not None and measured else widest_target
+    """What `host` is before it is calibrated: the target of its CPU, where that has one of its own, else the widest;
+    with caches of the largest class that it has, so that a shipped memo answers (docs/decisions/0003-host.md)."""
+    target, usual = _costs_of(host)
+    here = class_of(target.name, *_sizes(host, usual))
+    if here is None:
+        return exact(host)
+    return target if (here.l1, here.l2) == (usual.l1, usual.l2) else here.of(target)
+
+
+def exact(host: Host) -> Target:
+    """The same with the caches as the system tells them: what is calibrated, and `host-exact`."""
+    target, usual = _costs_of(host)
+    sizes = _sizes(host, usual)
+    if sizes == (usual.l1, usual.l2):
+        return target
+    told = host.caches.get(1), host.caches.get(2)
+    sets = (_sets(t, default) for t, default in zip(told, (usual.l1_sets, usual.l2_sets), strict=True))
+    return Geometry(*sizes, *sets).of(target)
+
+
+def _costs_of(host: Host) -> tuple[Target, Geometry]:
+    """The target with the costs, kernels and flags of `host`, and the caches that it is planned for."""
+    cpu = cpu_of(host)
+    if cpu is None:
+        target = widest(host)
+        return _with_flags(target, host.flags), HOME[target.name]
+    return _with_flags(_own_target(cpu), host.flags), geometry_of(cpu)
+
+
+def _sizes(host: Host, usual: Geometry) -> tuple[int, int]:
+    """KiB of L1 and L2: the host's, or the usual ones where it does not tell."""
     l1, l2 = host.caches.get(1), host.caches.get(2)
-    own = replace(
-        base,
-        l1=_cache(l1, base.l1, l1.size // LINE) if l1 else base.l1,
-        l2=_cache(l2, base.l2, planned_l2(l2.size // LINE)) if l2 else base.l2,
-    )
-    if cpu is not None and not measured:
-        return _with_flags(_slower(_with_bf16(own, cpu), cpu), host.flags)
-    alike = own.l1.lines >= base.l1.lines and 0.5 < own.l2.lines / base.l2.lines < 2
-    return _with_flags(base if alike else own, host.flags)
+    return (l1.size >> 10 if l1 else usual.l1), (l2.size >> 10 if l2 else usual.l2)
+
+
+def _sets(told: CacheSize | None, usual: int) -> int:
+    """Sets that are no power of two are not believed."""
+    return told.sets if told and told.sets and told.sets & (told.sets - 1) == 0 else usual
 
 
 def _with_flags(target: Target, flags: Collection[str]) -> Target:
@@ -121,6 +146,9 @@ def code_for(name: str | Target) -> tuple[str, str]:
 def get_target(name: str | Target = "host") -> Target:
     """The target called `name`: `host`, `avx2`, `avx512`, or a CPU by LLVM's name. Raises InputError for others.
 
+    `host-exact` is the host with the caches just as the system tells them, and not calibrated: no memo is shipped for
+    it where they are not those of a class.
+
     The named targets have those kernels for narrow element types that this machine has the instructions for.
 
     `host` is what `MORELLO_TARGET` says, if that is set, else the target of this machine.
@@ -131,33 +159,41 @@ def get_target(name: str | Target = "host") -> Target:
         name = os.environ.get("MORELLO_TARGET") or "host"
     if name == "host":
         return host_target()
+    if name == "host-exact":
+        return exact(this_host())
     if name in TARGETS:
         target = TARGETS[name]
         return _with_flags(target, this_host().flags if host_runs(target) else ())
     if name in CPUS:
         return cpu_target(name, CPUS[name])
-    raise InputError(f"unknown target '{name}' (have host, {', '.join(TARGETS)}, and CPUs: {', '.join(CPUS)})")
+    raise InputError(
+        f"unknown target '{name}' (have host, host-exact, {', '.join(TARGETS)}, and CPUs: {', '.join(CPUS)})"
+    )
 
 
 def cpu_target(name: str, cpu: Cpu) -> Target:
-    """The target of a CPU, with the CPU's own caches and kernels, and its name for code generation."""
+    """The target of a CPU, with its kernels and caches as a host of that kind has them, and its name for code
+    generation."""
     target = _with_flags(_own_target(cpu), cpu.flags)
-    target = replace(target, summary=f"{name}: {TARGETS[cpu.base].summary}", cpu=name)
+    return replace(target, summary=f"{name}: {TARGETS[cpu.base].summary}", cpu=name)
+
+
+def _own_target(cpu: Cpu) -> Target:
+    """What was measured on a CPU, or else the target whose code it runs with the CPU's kernels; with its caches."""
+    target = geometry_of(cpu).of(cpu.own or TARGETS[cpu.base])
     if cpu.own is not None:
         return target
     target = _with_bf16(target, cpu)
     return target if cpu.fma_per_cycle == target.costs.fma_per_cycle else _slower(target, cpu)
 
 
-def _own_target(cpu: Cpu) -> Target:
-    """What was measured on a CPU, or else the target whose code it runs, with the CPU's caches."""
-    l1, l2 = cpu.l1 * 1024 // LINE, cpu.l2 * 1024 // LINE
-    return replace(
-        cpu.own or TARGETS[cpu.base],
-        l1=Cache(l1, l1 // cpu.l1_ways),
-        l2=Cache(planned_l2(l2), l2 // cpu.l2_ways),
-        l3_bytes=cpu.l3 << 20,
-    )
+def geometry_of(cpu: Cpu) -> Geometry:
+    """The caches of a CPU: the sizes of its class, where there is one, and sets of its own."""
+    found = class_of(cpu.base, cpu.l1, cpu.l2)
+    if found is not None and cpu.sold is None:
+        return found
+    l1, l2, l3 = (cpu.l1, cpu.l2, None) if found is None else (found.l1, found.l2, found.l3)
+    return Geometry(l1, l2, l1 * 1024 // LINE // cpu.l1_ways, l2 * 1024 // LINE // cpu.l2_ways, l3)
 
 
 def _with_bf16(target: Target, cpu: Cpu) -> Target:
@@ -207,6 +243,7 @@ __all__ = [
     "code_for",
     "cpu_of",
     "cpu_target",
+    "exact",
     "fixed",
     "get_target",
     "host_runs",

@@ -28,8 +28,8 @@ class Sold:
 @dataclass(frozen=True, slots=True)
 class Cpu:
     """base: the name of the target whose code it runs. own: that target with costs measured on this CPU, where they
-    were. sold: how a host tells that it is one, where that matters. l1, l2: KiB of data cache a core; l3: MiB that one
-    core can count on (of the servers' a share); ways of L1 and L2.
+    were. sold: how a host tells that it is one, where that matters. l1, l2: KiB of data cache a core, and their
+    ways: schedules are planned for the sizes of the class (targets/geometry.py).
 
     fma_per_cycle: whole-vector multiply-adds that start per cycle. broadcast_slots: how many of these a broadcast load
     displaces that is an instruction of its own; one that is folded into a multiply-add is free. flags: what it has
@@ -40,7 +40,6 @@ class Cpu:
     base: str
     l1: int
     l2: int
-    l3: int
     l1_ways: int = 8
     l2_ways: int = 8
     fma_per_cycle: float = 2.0
@@ -59,33 +58,33 @@ _AMX = (*_BF16, "amx_tile", "amx_bf16", "amx_int8")
 _ZEN5 = Sold("AuthenticAMD", 26, (range(0x20), range(0x40, 0x50), range(0x70, 0x78)))
 
 CPUS = {
-    "haswell": Cpu("avx2", 32, 256, 16),
-    "broadwell": Cpu("avx2", 32, 256, 16),
-    "skylake": Cpu("avx2", 32, 256, 8, l2_ways=4),
-    "alderlake": Cpu("avx2", 48, 1280, 30, l1_ways=12, l2_ways=10),
-    "raptorlake": Cpu("avx2", 48, 2048, 36, l1_ways=12, l2_ways=16),
-    "meteorlake": Cpu("avx2", 48, 2048, 24, l1_ways=12, l2_ways=16),
-    "arrowlake": Cpu("avx2", 48, 3072, 36, l1_ways=12, l2_ways=12),
-    "znver1": Cpu("avx2", 32, 512, 8),
-    "znver2": Cpu("avx2", 32, 512, 16),
-    "znver3": Cpu("avx2", 32, 512, 32),
+    "haswell": Cpu("avx2", 32, 256),
+    "broadwell": Cpu("avx2", 32, 256),
+    "skylake": Cpu("avx2", 32, 256, l2_ways=4),
+    "alderlake": Cpu("avx2", 48, 1280, l1_ways=12, l2_ways=10),
+    "raptorlake": Cpu("avx2", 48, 2048, l1_ways=12, l2_ways=16),
+    "meteorlake": Cpu("avx2", 48, 2048, l1_ways=12, l2_ways=16),
+    "arrowlake": Cpu("avx2", 48, 3072, l1_ways=12, l2_ways=12),
+    "znver1": Cpu("avx2", 32, 512),
+    "znver2": Cpu("avx2", 32, 512),
+    "znver3": Cpu("avx2", 32, 512),
     "znver4": Cpu(
-        *("avx512", 32, 1024, 32),
+        *("avx512", 32, 1024),
         fma_per_cycle=1.0,
         broadcast_slots=0.5,
         flags=_BF16,
         bf16_per_cycle=1.0,
         sold=Sold("AuthenticAMD", 25),
     ),
-    "znver5": Cpu("avx512", 48, 1024, 32, l1_ways=12, l2_ways=16, flags=_BF16, own=ZEN5, sold=_ZEN5),
-    "skylake-avx512": Cpu("avx512", 32, 1024, 22, l2_ways=16),
-    "cascadelake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_VNNI),
-    "cooperlake": Cpu("avx512", 32, 1024, 22, l2_ways=16, flags=_BF16),
-    "icelake-client": Cpu("avx512", 48, 512, 8, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
-    "icelake-server": Cpu("avx512", 48, 1280, 48, l1_ways=12, l2_ways=20, flags=_VNNI),
-    "tigerlake": Cpu("avx512", 48, 1280, 12, l1_ways=12, l2_ways=20, fma_per_cycle=1.0, flags=_VNNI),
-    "rocketlake": Cpu("avx512", 48, 512, 16, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
-    "sapphirerapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
-    "emeraldrapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
-    "graniterapids": Cpu("avx512", 48, 2048, 32, l1_ways=12, l2_ways=16, flags=_AMX),
+    "znver5": Cpu("avx512", 48, 1024, l1_ways=12, l2_ways=16, flags=_BF16, own=ZEN5, sold=_ZEN5),
+    "skylake-avx512": Cpu("avx512", 32, 1024, l2_ways=16),
+    "cascadelake": Cpu("avx512", 32, 1024, l2_ways=16, flags=_VNNI),
+    "cooperlake": Cpu("avx512", 32, 1024, l2_ways=16, flags=_BF16),
+    "icelake-client": Cpu("avx512", 48, 512, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
+    "icelake-server": Cpu("avx512", 48, 1280, l1_ways=12, l2_ways=20, flags=_VNNI),
+    "tigerlake": Cpu("avx512", 48, 1280, l1_ways=12, l2_ways=20, fma_per_cycle=1.0, flags=_VNNI),
+    "rocketlake": Cpu("avx512", 48, 512, l1_ways=12, fma_per_cycle=1.0, flags=_VNNI),
+    "sapphirerapids": Cpu("avx512", 48, 2048, l1_ways=12, l2_ways=16, flags=_AMX),
+    "emeraldrapids": Cpu("avx512", 48, 2048, l1_ways=12, l2_ways=16, flags=_AMX),
+    "graniterapids": Cpu("avx512", 48, 2048, l1_ways=12, l2_ways=16, flags=_AMX),
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..targets import TARGETS, Target, get_target, refusal, this_host, uncalibrated
+from ..targets import TARGETS, Target, exact, get_target, refusal, this_host
 from ..targets.calibration import Calibration, path_of, store
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _warn_if_busy() -> None:
 
 def _base(name: str) -> Target:
     """The named target that is refined. Raises InputError for one that does not run here."""
-    base = uncalibrated(this_host()) if name == "host" else TARGETS.get(name)
+    base = exact(this_host()) if name == "host" else TARGETS.get(name)
     if base is None:
         raise InputError(f"only {' and '.join(TARGETS)} are calibrated, not '{name}'")
     _must_run(base)

@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import InputError
 from ..targets import Target, get_target, thread_count
 
-#: Threads of the goals that are shipped.
-SHIPPED_THREADS = "1,2,4,8"
+#: Threads of the goals that are shipped, in two parts: what few cores need is there first.
+SHIPPED_THREADS = ("1,2", "4,8")
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
 ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for rhs in ("row", "col"))
@@ -31,8 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "besides the layout in which it comes")  # fmt: skip
     parser.add_argument("--threads", default="", metavar="N,...",
                         help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
-                        f"of this process say; {SHIPPED_THREADS} with --ship)")  # fmt: skip
-    parser.add_argument("--targets", default="host", metavar="NAME,...", help="default: host")
+                        f"of this process say; {','.join(SHIPPED_THREADS)} with --ship)")  # fmt: skip
+    parser.add_argument("--targets", default="", metavar="NAME,...",
+                        help="default: host; with --ship all that are shipped, the most common first")  # fmt: skip
     parser.add_argument("--memo", metavar="FILE", help="the memo to fill (default: MORELLO_MEMO, else the user's file)")
     parser.add_argument("--tables", action="store_true",
                         help="keep whole tables, which answer every part of these goals under any limits, not only the "
@@ -41,62 +42,78 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-cap", default="4G", metavar="SIZE", help="for all processes together (default: 4G)")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler instead")
     parser.add_argument("--ship", action="store_true",
-                        help="rebuild the memos that the package ships, for --targets")  # fmt: skip
+                        help="go on with the memos that the package ships, for --targets and --threads; what is for "
+                        "targets as they were is dropped")  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..memo.locate import shipped_path, user_path
+    from ..memo.locate import SHIPPED, user_path
 
     if options.max_size is None:
         options.max_size = 4096 if options.ship else 1024
+    names = (options.targets or (",".join(SHIPPED) if options.ship else "host")).split(",")
+    targets = [get_target(name) for name in names]
     if options.ship:
-        options.tables = False
-    for target in map(get_target, options.targets.split(",")):
-        path = shipped_path(target) if options.ship else user_path(options.memo)
-        if path is None:
-            raise InputError("the memo is off: name a file with --memo")
-        _fill(options, target, path)
+        _ship(options, targets)
+        return 0
+    if not options.threads:
+        options.threads = f"1,{thread_count()}"
+    path = user_path(options.memo)
+    if path is None:
+        raise InputError("the memo is off: name a file with --memo")
+    for target in targets:
+        _fill(options, target, path, options.threads)
     return 0
 
 
-def _fill(options: argparse.Namespace, target: Target, path: Path) -> None:
-    """Fills the memo at `path` for `target`."""
+def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
+    """Goes on with the shipped memos. After each target they are whole files, which can be shipped as they are."""
     from ..memo import manage, precompute
+    from ..memo.locate import shipped_path, shipped_targets
     from ..memo.store import Store
     from ..memo.version import space_of
 
-    started = time.monotonic()
-    if options.ship:
+    options.tables = False
+    for path in {shipped_path(t): None for t in targets}:
         path.parent.mkdir(exist_ok=True)
-        _forget_others(path, space_of(target))
+        store = Store(path)
+        manage.keep_spaces(store, {space_of(t) for t in shipped_targets(path.stem).values()})
+        store.close()
+    for threads in (options.threads,) if options.threads else SHIPPED_THREADS:
+        for target in targets:
+            path = shipped_path(target)
+            if target.fingerprint not in {t.fingerprint for t in shipped_targets(path.stem).values()}:
+                raise InputError(f"{target.cpu or target.name} is not among the targets that are shipped")
+            if _fill(options, target, path, threads):
+                store = Store(path)
+                manage.pack(store, space_of(target))
+                store.close()
+                precompute.compact(path)
+                print(f"{path}: {path.stat().st_size} bytes", flush=True)
+
+
+def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str) -> int:
+    """Fills the memo at `path` for `target` and so many threads; returns how many goals were not there yet."""
+    from ..memo import precompute
+    from ..memo.store import Store
+
+    started = time.monotonic()
     store = Store(path)
     jobs, shared = precompute.share_memory(parse_size(options.memory_cap), options.jobs)
-    tasks = precompute.tasks_of(_families(options), target, store, options.tables, shared)
+    tasks = precompute.tasks_of(_families(options, threads), target, store, options.tables, shared)
     goals = sum(t.goals for t in tasks)
-    with precompute.open_pool(jobs, options.dask) as pool, _progress(target.name, goals) as advance:
+    name = target.cpu or target.name
+    with precompute.open_pool(jobs, options.dask) as pool, _progress(name, goals) as advance:
         precompute.run(tasks, pool, store, target, lambda task, records: advance(task.goals))
     if not store.writable:
         raise InputError(f"{path} cannot be written")
-    if options.ship:
-        manage.pack(store)
     store.close()
-    if options.ship:
-        precompute.compact(path)
-    print(f"{path}: {goals} goals for {target.name} in {time.monotonic() - started:.0f} s, {path.stat().st_size} bytes")
+    seconds = time.monotonic() - started
+    print(f"{path}: {goals} goals for {name} in {seconds:.0f} s, {path.stat().st_size} bytes", flush=True)
+    return goals
 
 
-def _forget_others(path: Path, space: str) -> None:
-    """A shipped memo holds answers for one target as it is now; what is there of it is continued."""
-    from ..memo.store import Store
-
-    store = Store(path, writable=False)
-    stale = any(row.space != space for row in store.rows())
-    store.close()
-    if stale:
-        path.unlink()
-
-
-def _families(options: argparse.Namespace) -> list[Any]:
+def _families(options: argparse.Namespace, threads: str) -> list[Any]:
     from ..memo.families import CONST, LAYOUTS, Family
     from ..memo.precompute import of_dtypes
 
@@ -109,10 +126,8 @@ def _families(options: argparse.Namespace) -> list[Any]:
     for pair in pairs:
         if len(pair) != 2 or any(layout not in (*LAYOUTS, CONST) for layout in pair):
             raise InputError(f"--layouts: expected LHS:RHS of {', '.join(LAYOUTS)} or {CONST}, not '{':'.join(pair)}'")
-    if not options.threads:
-        options.threads = SHIPPED_THREADS if options.ship else f"1,{thread_count()}"
-    threads = tuple(sorted({thread_count(text) for text in options.threads.split(",")}))
-    family = Family(max_size=options.max_size, layouts=tuple((a, b) for a, b in pairs), threads=threads)
+    counts = tuple(sorted({thread_count(text) for text in threads.split(",")}))
+    family = Family(max_size=options.max_size, layouts=tuple((a, b) for a, b in pairs), threads=counts)
     return of_dtypes(family, options.dtypes.split(","))
 
 

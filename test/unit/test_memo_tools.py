@@ -14,7 +14,7 @@ import pytest
 
 from morello_mlir.actions import key_of
 from morello_mlir.errors import InputError
-from morello_mlir.memo import manage, precompute
+from morello_mlir.memo import locate, manage, precompute
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.memo import Memo
 from morello_mlir.memo.record import decode, encode
@@ -25,7 +25,7 @@ from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
-from morello_mlir.targets import TARGETS
+from morello_mlir.targets import TARGETS, get_target
 from morello_mlir.tools.main import main
 from morello_mlir.tools.precompute import parse_size
 
@@ -178,6 +178,37 @@ def test_precompute_in_processes_and_again(tmp_path, capsys):
             found = Search(AVX2, Memo(AVX2, Store(path))).solve(goal)
             assert found.source == "memo" and found.schedule == Search(AVX2).solve(goal).schedule
     assert "0 goals" in run(capsys, *args)[1], "what is there is not done again"
+
+
+def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
+    """Several targets in one file, each with its own threads; what is stale is dropped."""
+    monkeypatch.setattr(locate, "shipped_path", lambda target: tmp_path / f"{target.name}.sqlite")
+    path = tmp_path / "avx2.sqlite"
+    stale = Store(path)
+    stale.put("0000000000000000/1", "avx2", [next(r for r in _records())])
+    stale.close()
+    args = ("precompute", "--ship", "--max-size", 4, "--layouts", "row_major:row_major")
+    status, out, _ = run(capsys, *args, "--targets", "avx2,haswell", "--threads", "1")
+    assert status == 0 and out.count(": 64 goals for ") == 2
+    first = {r.space for r in Store(path, writable=False).rows()}
+    assert first == {space_of(AVX2), space_of(get_target("haswell"))}
+    assert run(capsys, *args, "--targets", "avx2", "--threads", "1,2")[0] == 0
+    assert {r.space for r in Store(path, writable=False).rows()} == first
+    assert not path.with_name(path.name + "-wal").exists()
+    for target, threads in ((AVX2, 2), (AVX2, 1), (get_target("haswell"), 1)):
+        goal = matmul_spec(3, 4, 2)
+        goal = goal if threads == 1 else replace(goal, serial=False, threads=threads)
+        assert Search(target, Memo(target, None, Store(path, writable=False))).solve(goal).source == "shipped"
+    status, out, _ = run(capsys, *args, "--targets", "avx2", "--threads", "1,2")
+    assert "0 goals for avx2" in out
+    status, _, err = run(capsys, *args, "--targets", "tigerlake")
+    assert status == 2 and "tigerlake is not among the targets that are shipped" in err
+
+
+def _records():
+    tables = Tables({"m": 2, "k": 2, "n": 2}, AVX2.limits, AVX2)
+    tables.table(key_of(matmul_spec(2, 2, 2, accumulate=True), AVX2))
+    return [r for key in list(tables.tables) if "VRF" not in key.memories for r in records_of(tables, key)]
 
 
 def test_an_interrupted_precompute_goes_on(tmp_path):

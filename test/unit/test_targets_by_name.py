@@ -8,7 +8,18 @@ import pytest
 
 from morello_mlir.errors import InputError
 from morello_mlir.spec import matmul_spec
-from morello_mlir.targets import CPUS, TARGETS, cpu_of, cpu_target, get_target, missing_features, uncalibrated, widest
+from morello_mlir.targets import (
+    CPUS,
+    TARGETS,
+    cpu_of,
+    cpu_target,
+    exact,
+    get_target,
+    missing_features,
+    uncalibrated,
+    widest,
+)
+from morello_mlir.targets.geometry import CLASSES, class_of
 from morello_mlir.targets.host import CacheSize, Host, read_host
 from morello_mlir.targets.zen5 import ZEN5
 
@@ -94,7 +105,7 @@ def test_the_widest_target_that_runs(tmp_path: Path) -> None:
 
 def test_an_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(
-        InputError, match=r"unknown target 'z80' \(have host, avx2, avx512, and CPUs: haswell, .*znver4"
+        InputError, match=r"unknown target 'z80' \(have host, host-exact, avx2, avx512, and CPUs: haswell, .*znver4"
     ):
         get_target("z80")
 
@@ -170,11 +181,60 @@ def test_host_is_the_named_target_where_its_caches_are_alike() -> None:
     assert (unknown.name, unknown.fingerprint) == ("avx512", TARGETS["avx512"].fingerprint)
 
 
-def test_host_plans_with_its_own_caches_where_they_differ_much() -> None:
-    large = uncalibrated(_with_caches("avx2 fma f16c bmi2", 48, 2048))
-    assert (large.name, large.l1.lines, large.l2.lines) == ("avx2", 768, 20480)
-    small = uncalibrated(_with_caches(AVX512_FLAGS, 32, 1024))
-    assert (small.l1.lines, small.l2.lines) == (512, 10240)
+@pytest.mark.parametrize(
+    ("flags", "caches", "lines"),
+    [
+        ("avx2 fma f16c bmi2", (48, 2048), (768, 10240)),
+        ("avx2 fma f16c bmi2", (64, 512), (512, 4096)),
+        ("avx2 fma f16c bmi2", (32, 256), (512, 2048)),
+        (AVX512_FLAGS, (32, 1024), (512, 10240)),
+        (AVX512_FLAGS, (48, 1280), (768, 10240)),
+        (AVX512_FLAGS, (48, 3072), (768, 20480)),
+        (AVX512_FLAGS, (32, 4096), (512, 10240)),
+    ],
+)
+def test_host_plans_with_the_largest_class_of_caches_that_it_has(
+    flags: str, caches: tuple[int, int], lines: tuple[int, int]
+) -> None:
+    target = uncalibrated(_with_caches(flags, *caches))
+    assert (target.l1.lines, target.l2.lines) == lines
+
+
+@pytest.mark.parametrize("caches", [(24, 1024), (48, 512)])
+def test_caches_below_every_class_are_planned_with_as_they_are(caches: tuple[int, int]) -> None:
+    host = _with_caches(AVX512_FLAGS, *caches)
+    assert uncalibrated(host) == exact(host)
+    assert uncalibrated(host).l1.lines == caches[0] * 16
+
+
+def test_exact_caches_can_be_asked_for() -> None:
+    target = exact(_with_caches(AVX512_FLAGS, 48, 1280))
+    assert (target.l1.lines, target.l2.lines, target.l2.sets) == (768, 12800, 2048)
+    assert exact(_with_caches(AVX512_FLAGS, 48, 2048)).fingerprint == TARGETS["avx512"].fingerprint
+    assert get_target("host-exact").name == get_target("host").name
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_a_cpu_by_name_is_planned_for_as_a_host_of_its_kind(name: str) -> None:
+    """So that one memo answers both; but for CPUs that no host is told to be."""
+    cpu = CPUS[name]
+    flags = AVX512_FLAGS if cpu.base == "avx512" else "avx2 fma f16c bmi2"
+    identity = {"znver4": ("AuthenticAMD", "25", "97", "2"), "znver5": ("AuthenticAMD", "26", "2", "1")}
+    host = uncalibrated(_with_caches(flags, cpu.l1, cpu.l2, identity.get(name, ("GenuineIntel", "6", "1", "1"))))
+    by_name = get_target(name)
+    assert host.l1 == by_name.l1
+    assert host.l2.lines == by_name.l2.lines
+    if cpu.fma_per_cycle == host.costs.fma_per_cycle and class_of(cpu.base, cpu.l1, cpu.l2):
+        assert host.fingerprint == by_name.fingerprint
+
+
+def test_classes_go_from_small_to_large() -> None:
+    for name, classes in CLASSES.items():
+        planned = [g.of(TARGETS[name]) for g in classes]
+        limits = [(t.l1.lines, t.l2.lines) for t in planned]
+        assert limits == sorted(limits)
+        assert len({t.fingerprint for t in planned}) == len(classes)
+        assert TARGETS[name].fingerprint in {t.fingerprint for t in planned}
 
 
 def test_zen_4_has_kernels_of_its_own() -> None:
@@ -199,7 +259,7 @@ def test_a_measured_cpu_has_its_own_costs_by_name_and_as_host() -> None:
 def test_a_measured_cpu_with_other_caches_keeps_its_costs() -> None:
     host = uncalibrated(_with_caches(AVX512_FLAGS, 48, 4096, ("AuthenticAMD", "26", "2", "1")))
     assert host.costs == ZEN5.costs
-    assert host.l2.lines == 40960
+    assert host.l2.lines == 20480
     assert set(host.narrow.pairs) == {"maddwd"}, "what the system does not offer is not used"
 
 
