@@ -3,6 +3,7 @@ weights alone is computed once, with torch."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import torch
@@ -81,8 +82,10 @@ def _value(node: Any) -> Any:
 def fold_constants(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
     """Compute what depends on constants alone; its place is taken by new placeholders, which join `constants`.
 
-    Constants that are then of no use leave the graph.
+    What is computed from the same constants in the same way is one constant: a cell that is applied to every step of a
+    sequence transposes its weights in each. Constants that are then of no use leave the graph.
     """
+    _merge_equal(graph, constants)
     known: dict[Node, torch.Tensor] = dict(constants)
     for node in graph.nodes:
         if node.op == "call_function" and _is_known(node, known):
@@ -107,7 +110,27 @@ def fold_constants(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
             del constants[node]
 
 
-def _is_known(node: Node, known: dict[Node, torch.Tensor]) -> bool:
+def _merge_equal(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
+    """Let constants that are the same memory be one, and what is computed from them alone by the same op."""
+    known: dict[Node, None] = {}
+    first: dict[Any, Node] = {}
+    for node in list(graph.nodes):
+        if node in constants:
+            tensor = constants[node]
+            key: Any = tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+        elif node.op == "call_function" and _is_known(node, known):
+            key = node.target, repr(node.args), repr(node.kwargs)
+        else:
+            continue
+        known[node] = None
+        same = first.setdefault(key, node)
+        if same is not node:
+            node.replace_all_uses_with(same)
+            if node.op == "call_function":
+                graph.erase_node(node)
+
+
+def _is_known(node: Node, known: Container[Node]) -> bool:
     """Whether an op can be computed now: nothing random, and everything that it reads is there."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded in target.tags:

@@ -115,6 +115,27 @@ def test_what_is_decomposed_our_way(module):
     close_to_torch(module, torch.randn(3, 5, 11))
 
 
+def test_a_cell_applied_to_every_step_has_its_weights_once():
+    class Sequence(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head = nn.LSTMCell(5, 6), nn.Linear(6, 6)
+            self.tied = nn.Linear(6, 6)
+            self.tied.weight = self.head.weight
+
+        def forward(self, x):
+            h = c = x.new_zeros(x.shape[0], 6)
+            for step in x.unbind(1):
+                h, c = self.cell(step, (h, c))
+            return self.tied(self.head(h))
+
+    module, x = Sequence().eval(), torch.randn(2, 4, 5)
+    close_to_torch(module, x)
+    weights = [c for c in graph_of(module, (x,)).constants.values() if c.ndim == 2]
+    # Of the cell for x and for h, what the first h, which is zero, makes, and one for both linear layers.
+    assert sorted(c.shape for c in weights) == [(2, 24), (5, 24), (6, 6), (6, 24)]
+
+
 def test_softmax_keeps_nan_and_infinity():
     x = torch.tensor([[1.0, math.nan, 2.0], [math.inf, 1.0, 0.0], [-math.inf, 0.0, 1.0]])
     torch.testing.assert_close(frontend.compile(nn.Softmax(-1), (x,), **ONE)(x), x.softmax(-1), equal_nan=True)
