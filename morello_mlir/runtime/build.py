@@ -139,12 +139,16 @@ class _Builder:
         self.constants.name_contents(self.module)
         self._stage("search", stages["search"])
         specs = statistics.collect_specs(self.module)
+        if not request.keep_mlir:
+            # Before schedules are executed the module is small. What they add has names that no library has.
+            _rename_functions(self.module)
         self._stage("apply", stages["apply"])
         left = statistics.linalg_ops(self.module).total() if request.settings.optimize else before
         mlir = str(self.module) if request.keep_mlir else ""
         constants, panels = self.constants.extract(self.module), self.constants.take_panels(self.module)
         started = time.perf_counter()
-        _rename_functions(self.module)
+        if request.keep_mlir:
+            _rename_functions(self.module)
         # Nothing comes from outside any more: what is wrong now is a pass's fault, and LLVM verifies as well.
         self._run(stages["lower"], verify=bool(os.environ.get(STRICT)))
         ir, layout, assertions, direct = self._translate(signature)
