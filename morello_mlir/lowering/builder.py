@@ -269,6 +269,12 @@ class Builder:
         i = self.index(at)
         if width == lanes:
             return self.value(f"vector.load {mem.name}[{i}] : {mem.type}, {t}")
+        if _is_register(width, mem.dtype):
+            small = self.machine.vector(width, mem.dtype)
+            few = self.value(f"vector.load {mem.name}[{i}] : {mem.type}, {small}")
+            # The vector of zeros is chosen from only where the elements end.
+            picks = [*range(width), *[width] * (lanes - width)]
+            return self.shuffle(few, self.zeros(width, mem.dtype), picks, width, mem.dtype)
         mask, zeros = self.mask(width, lanes), self.zeros(lanes, mem.dtype)
         types = f"{mem.type}, vector<{lanes}xi1>, {t} into {t}"
         return self.value(f"vector.maskedload {mem.name}[{i}], {mask}, {zeros} : {types}")
@@ -288,7 +294,7 @@ class Builder:
                 self._store_lane(value, i, t, mem, self.add(at, i * stride))
         elif width == lanes:
             self.line(f"vector.store {value}, {mem.name}[{self.index(at)}] : {mem.type}, {t}")
-        elif self.machine.masks:
+        elif self.machine.masks and not _is_register(width, mem.dtype):
             mask, types = self.mask(width, lanes), f"{mem.type}, vector<{lanes}xi1>, {t}"
             self.line(f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {types}")
         else:
@@ -311,3 +317,12 @@ class Builder:
     def _store_lane(self, value: str, lane: int, t: str, mem: Flat, at: Index) -> None:
         scalar = self.value(f"vector.extract {value}[{lane}] : {element_type(mem.dtype)} from {t}")
         self.store(scalar, mem, at)
+
+
+#: Bytes of the smaller vector registers.
+_SMALLER = (16, 32)
+
+
+def _is_register(width: int, dtype: str) -> bool:
+    """Whether `width` elements, of 32 bits or more, are a whole vector of a smaller size, which needs no mask."""
+    return dtype_bytes(dtype) >= 4 and width * dtype_bytes(dtype) in _SMALLER

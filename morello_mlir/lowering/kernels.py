@@ -13,6 +13,7 @@ from .builder import Builder, Index
 from .digits import Digit, digits_of, place_of
 from .dots import dot_fma
 from .finish import Finish, on_last
+from .narrow import Together, pair, spreads
 from .plan import Sizes
 from .views import Flat, Operand
 
@@ -118,6 +119,9 @@ def broadcast_fma(
         return _through_window(b, (a, w), (0, 0), s, tile, (digits_of(depth, lhs.view, rhs.view), ahead))
     if looped is None and is_straight(tile.rows, tile.vectors, depth):
         step = depth
+    together, start = Together.of(b, sizes, lhs, rhs, step), tile.values
+    if together:
+        tile = tile.with_values([b.zeros()] * tile.rows)
     after = depth % step
     whole: Index = depth - after if looped is None else looped
     if whole:
@@ -129,12 +133,12 @@ def broadcast_fma(
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
                 _ask(b, w, b.mul(last, s.rhs_step), s, step)
-            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step)
+            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step, together)
         tile = tile.with_values(carried.results)
     if after:
         at = (b.mul(whole, s.lhs_step), b.mul(whole, s.rhs_step))
-        tile = tile.with_values(_steps(b, a, w, at, s, tile, after))
-    return tile
+        tile = tile.with_values(_steps(b, a, w, at, s, tile, after, together))
+    return tile.with_values(together.summed(b, tile.values, start)) if together else tile
 
 
 def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
@@ -211,9 +215,22 @@ def _ask(b: Builder, w: Flat, base: Index, s: _Strides, count: int) -> None:
             b.prefetch(w, b.add(base, step * s.rhs_step + at))
 
 
-def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, tile: Bundle, count: int) -> list[str]:
+def _steps(
+    b: Builder,
+    a: Flat,
+    w: Flat,
+    at: tuple[Index, Index],
+    s: _Strides,
+    tile: Bundle,
+    count: int,
+    together: Together | None = None,
+) -> list[str]:
     """`count` k steps from `at` (offsets in lhs and rhs), without a loop."""
+    if together:
+        return together.steps(b, (a, w), at, s.lhs_row, tile.values, count)
     values = list(tile.values)
+    spread = spreads(b, tile.rows, tile.vectors, s.lhs_step, a.dtype)
+    pairs: dict[int, tuple[str, str]] = {}
     for step in range(count):
         row = b.add(at[1], step * s.rhs_step)
         vectors = [
@@ -221,7 +238,12 @@ def _steps(b: Builder, a: Flat, w: Flat, at: tuple[Index, Index], s: _Strides, t
             for v, width in enumerate(s.widths)
         ]
         for r in range(tile.rows):
-            x = b.broadcast(b.read(a, b.add(at[0], step * s.lhs_step + r * s.lhs_row)))
+            place = b.add(at[0], step * s.lhs_step + r * s.lhs_row)
+            if r < spread and step % 2 == 0 and step + 1 < count:
+                pairs[r] = pair(b, a, place)
+            x = pairs[r][step % 2] if r in pairs else b.broadcast(b.read(a, place))
+            if step % 2:
+                pairs.pop(r, None)
             for v, y in enumerate(vectors):
                 i = r * tile.vectors + v
                 values[i] = b.fma(x, y, values[i])

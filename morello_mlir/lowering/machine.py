@@ -18,7 +18,7 @@ class Machine:
 
     lanes: elements of that type in a vector register. registers: how many there are. masks: a store under a mask costs
     what a store costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on
-    some cores. in_flight: multiply-adds that must be under way at once.
+    some cores. in_flight: multiply-adds that must be under way at once. shuffles: they run beside multiply-adds.
     """
 
     dtype: str
@@ -26,6 +26,7 @@ class Machine:
     registers: int
     masks: bool
     in_flight: int
+    shuffles: bool = False
 
     @property
     def vector_bytes(self) -> int:
@@ -33,7 +34,8 @@ class Machine:
 
     @staticmethod
     def of(target: Target, dtype: str) -> Machine:
-        return Machine(dtype, target.lanes(dtype), target.registers, "+avx512vl" in target.features, in_flight(target))
+        masks = "+avx512vl" in target.features
+        return Machine(dtype, target.lanes(dtype), target.registers, masks, in_flight(target), target.shuffles)
 
     def vector(self, lanes: int | None = None, dtype: str | None = None) -> str:
         """The MLIR type of a vector of `lanes` elements (None: a register of sums) of `dtype` (None: that of sums)."""

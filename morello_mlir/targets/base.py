@@ -219,7 +219,8 @@ class Target:
     pack_vectors: panel widths, in vectors, for one that they stream. kernel_table: cycles per k step of the
     broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in. accumulators: dtypes in
     which its kernels add up. narrow: kernels for narrow element types. streams: what nests cost.
-    cpu, features: what code generation is told ('' = the host's).
+    cpu, features: what code generation is told ('' = the host's). shuffles: whether shuffles of vectors run beside
+    multiply-adds, and take none of their places; code depends on it, schedules do not.
     """
 
     name: str
@@ -239,6 +240,7 @@ class Target:
     accumulators: tuple[str, ...] = ("f32", "f64", "i32", "i64")
     narrow: Narrow = field(default_factory=Narrow)
     streams: Streams = AVX2_STREAMS
+    shuffles: bool = False
 
     def lanes(self, dtype: str) -> int:
         """Elements per vector register."""

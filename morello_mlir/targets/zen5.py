@@ -22,4 +22,5 @@ ZEN5 = replace(
     kernel_table=dict(AVX512.kernel_table),
     narrow=_NARROW,
     streams=replace(AVX512.streams),
+    shuffles=True,
 )

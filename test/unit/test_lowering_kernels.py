@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from lowering_support import Case, Storage, assert_close, compile_cases, run_case
@@ -42,6 +44,38 @@ def test_broadcast_fma(target: str, dtype: str) -> None:
         for k in (1, 3, 4, 8, 13)
     ]
     check(cases, target)
+
+
+@pytest.mark.parametrize(("target", "dtype"), TARGETS_AND_TYPES)
+def test_vectors_of_several_steps(target: str, dtype: str) -> None:
+    """Outputs of few columns whose rhs has no gaps, or has some; depths that leave a part of a vector, loops."""
+    lanes = TARGETS[target].lanes(dtype)
+    body = in_l1(Move("out", "VRF", None, Kernel("broadcast_fma")))
+    rights = (ROWS, ROWS, Storage(row_pad=3), Storage(gap=2))
+    cases = [
+        Case((1, m, k, n), dtype, (ROWS, rights[k % 4], (ROWS, COLUMNS)[n % 2]), True, body)
+        for n in range(2, lanes // 2 + 1)
+        for m in (1, 3, 9)
+        for k in (2, 5, 8, 77)
+    ]
+    check(cases, target)
+
+
+def test_pairs_of_steps_are_spread() -> None:
+    """One vector under eight rows and more, where shuffles are free: even and odd depths, with and without a loop."""
+    body = in_l1(Move("out", "VRF", None, Kernel("broadcast_fma")))
+    cases = [
+        Case((1, m, k, n), "f32", (ROWS, ROWS, ROWS), True, body)
+        for m in (8, 9, 16)
+        for n in (9, 16)
+        for k in (1, 2, 7, 16, 101)
+    ]
+    if not host_runs(TARGETS["avx512"]):
+        pytest.skip("the host has no avx512")
+    library = compile_cases(cases, replace(TARGETS["avx512"], shuffles=True))
+    for i, case in enumerate(cases):
+        got, want = run_case(library.addresses[f"case{i}"], case, np.random.default_rng(i))
+        assert_close(got, want, case.dims[2])
 
 
 @pytest.mark.parametrize(("target", "dtype"), TARGETS_AND_TYPES)

@@ -1,13 +1,13 @@
 // The register tile: the k loop by four with accumulators as iter_args, C added at the end. Rows of 20 are two
-// and a half AVX2 vectors: the last is loaded under a mask.
+// and a half AVX2 vectors: the last is loaded as the half that it is.
 // RUN: morello-opt %s --morello-apply=target=avx2 | FileCheck %s
 
 // CHECK-LABEL: func.func @tile
-// CHECK:         %[[MASK:.*]] = vector.constant_mask [4] : vector<8xi1>
 // CHECK:         scf.for %{{.*}} = %c0 to %c64 step %c4 iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
 // CHECK:           vector.load
 // CHECK:           vector.load
-// CHECK:           vector.maskedload {{.*}}, %[[MASK]]
+// CHECK:           vector.load {{.*}}, vector<4xf32>
+// CHECK-NEXT:      vector.shuffle {{.*}} [0, 1, 2, 3, 4, 4, 4, 4] : vector<4xf32>, vector<4xf32>
 // CHECK:           memref.load
 // CHECK:           vector.broadcast
 // CHECK-COUNT-3:   vector.fma

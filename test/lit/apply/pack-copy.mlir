@@ -4,12 +4,12 @@
 
 // CHECK-LABEL: func.func @pack_rhs
 // CHECK-DAG:     %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
-// CHECK-DAG:     %[[MASK:.*]] = vector.constant_mask [8] : vector<16xi1>
 // CHECK:         %[[ARENA:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4608xi8>
 // CHECK:         memref.view %[[ARENA]][%c0][] : memref<4608xi8> to memref<1152xf32>
 // CHECK:         scf.for %{{.*}} = %c0 to %c8 step %c4 {
 // CHECK-COUNT-17:  vector.load {{.*}}vector<16xf32>
-// CHECK:           vector.maskedload %{{.*}}, %[[MASK]], %[[ZERO]]
+// CHECK:           vector.load {{.*}}vector<8xf32>
+// CHECK-NEXT:      vector.shuffle {{.*}} : vector<8xf32>, vector<8xf32>
 // CHECK:           vector.store %[[ZERO]]
 // CHECK:         }
 // CHECK:         memref.view %[[ARENA]][%c0][] : memref<4608xi8> to memref<1x2x9x64xf32>

@@ -19,8 +19,8 @@ func.func @in_place(%a: memref<1x2x4x3x12xf32, strided<[100, 24, 4, 24, 1]>>, %b
 // CHECK:         scf.for
 // CHECK:           vector.load
 // CHECK:           vector.store
-// CHECK:           vector.maskedload
-// CHECK:           vector.maskedload
+// CHECK:           vector.load {{.*}}, vector<4xf32>
+// CHECK:           vector.load {{.*}}, vector<4xf32>
 // CHECK:           vector.shuffle
 func.func @packed(%a: memref<1x4x4xf32>, %b: memref<1x4x4x8xf32, strided<[100, 40, 12, 1]>>, %c: memref<1x4x32xf32>) {
   "morello.spec"(%a, %b, %c) {

@@ -1,0 +1,107 @@
+"""Outputs of few columns under `broadcast_fma`: vectors that hold several k steps, and broadcasts without loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..spec import is_float
+from .builder import Builder, Index
+from .views import Flat, Operand
+
+#: Of a tile of one vector, whose multiply-adds each take a load of their own, so many rows are loaded in pairs of k
+#: steps, which shuffles spread: with the vector of rhs there is then a load for every multiply-add, and no more.
+_SPREAD = 2
+#: Tiles of fewer rows wait for the latency of multiply-adds, not for loads.
+_FEWEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """`group` k steps of rows of `columns` elements that lie one after the other: one vector of rhs, and as many
+    partial sums for each element of the output."""
+
+    columns: int
+    group: int
+
+    @staticmethod
+    def of(b: Builder, sizes: Sequence[int], lhs: Operand, rhs: Operand, step: int) -> Together | None:
+        """What a register tile of `sizes` (b, m, k, n) can take together, in straight code of `step` k steps; None:
+        nothing. Rows of rhs must have no gaps, and rows of lhs lie along k."""
+        n, lanes = sizes[3], b.machine.lanes
+        same = lhs.view.dtype == rhs.view.dtype == b.machine.dtype and is_float(b.machine.dtype)
+        plain = rhs.view.packed is None and lhs.view.packed is None
+        dense = rhs.view.has_unit(2) and rhs.view.stride(1) == n and lhs.view.has_unit(2)
+        if not (same and plain and dense) or n == 1 or 2 * n > lanes:
+            return None
+        group = min(lanes // n, step)
+        if step % group:
+            # Loops go in powers of two: so should what they take together.
+            group = 1 << (group.bit_length() - 1)
+        return Together(n, group) if group > 1 else None
+
+    def steps(
+        self,
+        b: Builder,
+        inputs: tuple[Flat, Flat],
+        at: tuple[Index, Index],
+        lhs_row: int,
+        values: Sequence[str],
+        count: int,
+    ) -> list[str]:
+        """`count` k steps from `at` (offsets in lhs and rhs), without a loop. values: partial sums, a vector a row."""
+        (a, w), out = inputs, list(values)
+        n, lanes = self.columns, b.machine.lanes
+        small = 1 << (self.group - 1).bit_length()
+        picks = [min(lane // n, self.group - 1) for lane in range(lanes)]
+        for first in range(0, count, self.group):
+            width = min(self.group, count - first)
+            row = b.vload(w, b.add(at[1], first * n), width * n)
+            for r, acc in enumerate(out):
+                x = b.vload(a, b.add(at[0], first + r * lhs_row), width, small)
+                out[r] = b.fma(b.shuffle(x, x, picks, small, b.machine.dtype), row, acc)
+        return out
+
+    def summed(self, b: Builder, values: Sequence[str], start: Sequence[str]) -> list[str]:
+        """`start` and the partial sums of every row, in the first lanes."""
+        out = []
+        for value, before in zip(values, start, strict=True):
+            x, left = _whole(b, value), self.group
+            if left & (left - 1) == 0:
+                while left > 1:
+                    left //= 2
+                    x = b.add_vectors(x, self._later(b, x, left))
+            else:
+                for part in [self._later(b, x, j) for j in range(1, left)]:
+                    x = b.add_vectors(x, part)
+            out.append(x if before == b.zeros() else b.add_vectors(before, x))
+        return out
+
+    def _later(self, b: Builder, x: str, steps: int) -> str:
+        """A vector of partial sums with those of `steps` later first."""
+        lanes = b.machine.lanes
+        picks = [(lane + steps * self.columns) % lanes for lane in range(lanes)]
+        return b.shuffle(x, x, picks, lanes, b.machine.dtype)
+
+
+def _whole(b: Builder, x: str) -> str:
+    """`x`, for LLVM something else: it would compute the lanes that a sum of lanes takes first by themselves, in
+    multiply-adds of their own."""
+    t = b.machine.vector()
+    return b.value(f'llvm.call_intrinsic "llvm.arithmetic.fence"({x}) : ({t}) -> {t}')
+
+
+def spreads(b: Builder, rows: int, vectors: int, lhs_step: int, dtype: str) -> int:
+    """Of how many rows of a register tile pairs of elements are loaded and spread; lhs has that stride along k."""
+    pairs = dtype == b.machine.dtype == "f32" and lhs_step == 1 and b.machine.shuffles
+    return _SPREAD if pairs and vectors == 1 and rows >= _FEWEST else 0
+
+
+def pair(b: Builder, a: Flat, at: Index) -> tuple[str, str]:
+    """Two neighbours from `at`, each in all lanes."""
+    lanes = b.machine.lanes
+    two = b.bitcast(b.vload(a, at, 2, 2), 2, "f32", 1, "f64")
+    both = b.value(f"vector.broadcast {two} : vector<1xf64> to {b.machine.vector(lanes // 2, 'f64')}")
+    x = b.bitcast(both, lanes // 2, "f64", lanes, "f32")
+    low, high = (b.shuffle(x, x, [lane // 2 * 2 + odd for lane in range(lanes)], lanes, "f32") for odd in (0, 1))
+    return low, high
