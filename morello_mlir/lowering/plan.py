@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..actions import child_specs, form_of, key_of
+from ..actions import TableKey, child_specs, form_of, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
@@ -20,7 +20,7 @@ from ..search.nest_steps import NEST_STEPS
 from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, PackAhead, Serial, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
-from .views import OPERAND_DIMS, View
+from .views import OPERAND_DIMS, OUT, View
 
 #: Sizes by position: b, m, k, n.
 Sizes: TypeAlias = tuple[int, ...]
@@ -32,7 +32,10 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Loop(Hashed):
-    """Steps of `size` along `dim` up to `full`; then `rest` from there on, if any."""
+    """Steps of `size` along `dim` up to `full`; then `rest` from there on, if any.
+
+    apart: a step takes places that are as far apart as there are trips, instead of neighbours.
+    """
 
     sizes: Sizes
     dim: str
@@ -40,7 +43,13 @@ class Loop(Hashed):
     full: int
     body: Plan
     rest: Plan | None
+    apart: bool = False
     __hash__ = Hashed.__hash__
+
+    @property
+    def trips(self) -> int:
+        """How often `body` runs."""
+        return self.full // self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +267,9 @@ class Planner:
             threads = key_of(spec, self.target).threads
             over = node.threads or threads
             return Parallel(spec.dims, node.dim, node.size, full, body, rest, over, threads // over)
-        return _merged(Loop(spec.dims, node.dim, node.size, full, body, rest), key_of(spec, self.target).unit(node.dim))
+        key = key_of(spec, self.target)
+        loop = _merged(Loop(spec.dims, node.dim, node.size, full, body, rest), key.unit(node.dim))
+        return replace(loop, apart=True) if isinstance(loop, Loop) and _is_apart(loop, key) else loop
 
 
 def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int, int]:
@@ -283,6 +294,48 @@ def _merged(loop: Loop, unit: int) -> Plan:
     if rest is not None and rest == body:
         return replace(loop, full=loop.full + loop.size, rest=None)
     return loop
+
+
+#: Most rows that are streams of their own: caches have about so many places for lines that lie a power of two apart.
+_STREAMS = 8
+#: Bytes of the shortest row that is one: hardware that foresees lines finds each page anew.
+LONG_ROW = 4096
+#: Kernels by the dim of a loop along which all operands may have any stride.
+_ANY_STRIDE = {"k": ("broadcast_fma",), "m": ("dot_fma",), "n": ("dot_fma",)}
+
+
+def _is_apart(loop: Loop, key: TableKey) -> bool:
+    """Whether the few long rows of an operand that each step of `loop` reads from memory are better taken far apart:
+    each then goes on where it ended a step before, an endless stream, which hardware foresees."""
+    if not key.far or key.has_window or not 1 < loop.size <= _STREAMS or loop.trips < 2 or splits(loop.body, loop.dim):
+        return False
+    if not leaves(loop.body) <= set(_ANY_STRIDE.get(loop.dim, ())):
+        return False
+    return any(_in_long_rows(key, i, loop) for i in range(OUT))
+
+
+def _in_long_rows(key: TableKey, operand: int, loop: Loop) -> bool:
+    """Whether an input lies in memory in rows along which `loop` does not go, long ones of each of which a step reads
+    all."""
+    state, names = key.operands[operand], key.names(operand)
+    if state.memory != "GL" or state.layout.is_packed or not state.unit or loop.dim not in names:
+        return False
+    inner = names[state.layout.innermost]
+    return inner != loop.dim and loop.sizes[DIMS.index(inner)] * dtype_bytes(key.dtype_of(operand)) >= LONG_ROW
+
+
+def leaves(plan: Plan) -> set[str]:
+    """The names of the kernels of `plan`; what else may be at its leaves, or copies operands, has the empty one."""
+    if isinstance(plan, Leaf):
+        return {plan.kernel}
+    if isinstance(plan, (Loop, Registers)):
+        return set().union(*(leaves(c) for c in children(plan)))
+    return {""}
+
+
+def splits(plan: Plan, dim: str) -> bool:
+    """Whether some loop of `plan` is over `dim`."""
+    return (isinstance(plan, (Loop, Parallel)) and plan.dim == dim) or any(splits(c, dim) for c in children(plan))
 
 
 def scratch_bytes(plan: Plan, memo: dict[Plan, int]) -> int:

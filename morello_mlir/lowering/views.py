@@ -263,6 +263,19 @@ class Operand:
         )
         return Flat(name, type_, v.dtype)
 
+    def comb(self, b: Builder, dim: int, at: Index, size: int, apart: int) -> Operand:
+        """`size` places along `dim` that are `apart`, from `at` on. Not of panels, nor along a window."""
+        sizes, strides = list(self.view.sizes), list(self.view.strides)
+        axis = self.view.axis(dim)
+        sizes[dim], strides[axis] = size, strides[axis] * apart
+        part = replace(self.view, sizes=tuple(sizes), strides=tuple(strides))
+        offsets, steps = (
+            [value if i == axis else other for i in range(len(strides))] for value, other in ((at, 0), (apart, 1))
+        )
+        where, extent, by = (", ".join(map(str, x)) for x in (offsets, part.shape, steps))
+        name = b.value(f"memref.subview {self.name}[{where}] [{extent}] [{by}] : {self.view.type} to {part.type}")
+        return Operand(part, name)
+
     def tile(self, b: Builder, dim: int, at: Index, size: int) -> Operand:
         """The part `at`, `at + size` along `dim`; in a packed dim it starts at a panel, in one in groups at a group."""
         part = self.view.with_size(dim, size)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from ..spec import dtype_bytes
 from .ahead import Aheads
 from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
@@ -16,6 +17,7 @@ from .outline import Outliner
 from .pack import emit_pack
 from .plan import (
     DIMS,
+    LONG_ROW,
     OPERANDS,
     Ahead,
     Leaf,
@@ -56,10 +58,18 @@ class Env:
 
     def tile(self, b: Builder, dim: str, at: int | str, size: int) -> Env:
         """The operands' parts from `at` along `dim`."""
+        return self._parts(dim, lambda o, number: o.tile(b, number, at, size))
+
+    def comb(self, b: Builder, dim: str, at: int | str, size: int, apart: int) -> Env:
+        """Of the operands, `size` places along `dim` that are `apart`, from `at` on."""
+        return self._parts(dim, lambda o, number: o.comb(b, number, at, size, apart))
+
+    def _parts(self, dim: str, part: Callable[[Operand, int], Operand]) -> Env:
+        """The operands, of those that have `dim` the part that `part` takes, given its number among theirs."""
         parts = []
         for i, o in enumerate(self.operands):
             dims = OPERAND_DIMS[min(i, OUT)]
-            parts.append(o.tile(b, dims.index(dim), at, size) if dim in dims else o)
+            parts.append(part(o, dims.index(dim)) if dim in dims else o)
         return replace(self, operands=tuple(parts))
 
 
@@ -136,10 +146,15 @@ class Walk:
     def _loop(self, b: Builder, plan: Loop, env: Env) -> None:
         env = replace(env, operands=tuple(o.as_memref(b) for o in env.operands))
         reduces = plan.dim == "k"
-        with b.loop(0, plan.full, plan.size) as iv:
-            inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, plan.body, env, iv))
+        apart = plan.apart and _rows_follow(plan, env.operands)
+        end, step = (plan.trips, 1) if apart else (plan.full, plan.size)
+        with b.loop(0, end, step) as iv:
+            if apart:
+                inside = replace(env.comb(b, plan.dim, iv, plan.size, plan.trips), ask=None)
+            else:
+                inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, plan.body, env, iv))
             if reduces:
-                inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish))
+                inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish, end - step))
             if reduces and isinstance(iv, str):
                 inside = replace(inside, first=self._first_trip(b, iv, env.first))
             self.emit(b, plan.body, inside)
@@ -197,13 +212,13 @@ class Walk:
         return is_first if first is True else b.value(f"arith.andi {is_first}, {first} : i1")
 
     @staticmethod
-    def _last_trip(b: Builder, iv: Index, plan: Loop, finish: Finish | None) -> Finish | None:
+    def _last_trip(b: Builder, iv: Index, plan: Loop, finish: Finish | None, last: int) -> Finish | None:
         """Only the last trip of a reduction loop without a remainder can be the last step."""
         if finish is None or plan.rest is not None:
             return None
         if not isinstance(iv, str):
             return finish
-        is_last = b.value(f"arith.cmpi eq, {iv}, {b.index(plan.full - plan.size)} : index")
+        is_last = b.value(f"arith.cmpi eq, {iv}, {b.index(last)} : index")
         return finish.on(is_last if finish.last is True else b.value(f"arith.andi {is_last}, {finish.last} : i1"))
 
     def _pack(self, b: Builder, plan: Pack, env: Env) -> None:
@@ -219,6 +234,18 @@ class Walk:
             share = PackShare(plan.sizes, plan.dim, plan.width, plan.threads)
             self.outliner.call(b, share, (env.operands[plan.operand], operand), False, NO_ARENA, 0)
         self.emit(b, plan.body, env.with_operand(plan.operand, operand))
+
+
+def _rows_follow(plan: Loop, operands: Sequence[Operand]) -> bool:
+    """Whether the long rows of an input, along which `plan` does not go, follow one another in memory: only then is one
+    taken after the other a stream without end."""
+    for operand, dims in zip(operands[:OUT], OPERAND_DIMS, strict=False):
+        if plan.dim in dims:
+            at, view = dims.index(plan.dim), operand.view
+            row = view.sizes[3 - at]
+            if row * dtype_bytes(view.dtype) >= LONG_ROW and view.has_unit(3 - at) and view.stride(at) == row:
+                return True
+    return False
 
 
 def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:

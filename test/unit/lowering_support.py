@@ -101,7 +101,8 @@ class Storage:
 
 @dataclass(frozen=True)
 class Case:
-    """A goal, where its operands lie, and its schedule. dtype: of all operands, or of each: `u8,i8,i32`."""
+    """A goal, where its operands lie, and its schedule. dtype: of all operands, or of each: `u8,i8,i32`. far: see
+    Spec."""
 
     dims: tuple[int, int, int, int]
     dtype: str
@@ -110,6 +111,7 @@ class Case:
     schedule: Node
     threads: int = 1
     const: tuple[int, ...] = ()
+    far: bool = False
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -122,7 +124,8 @@ class Case:
 
     @property
     def spec(self) -> Spec:
-        return make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads, self.const)
+        spec = make_spec(self.dims, self.dtype, self.storages, self.accumulate, self.threads, self.const)
+        return replace(spec, far=self.far)
 
     def shape(self, i: int) -> tuple[int, ...]:
         return tuple(self.dims["bmkn".index(d)] for d in OPERAND_DIMS[i])
