@@ -21,6 +21,9 @@ LINES_OF_WINDOW = 1.7
 EVERY_SECOND = 2.0
 #: Elements after which panels must begin at a line of a window again.
 LONGEST_PERIOD = 1 << 13
+#: Rows that are read at once as streams: where kernels take a strip of each in turn, and where they walk down all of
+#: them side by side, which takes more instructions a line.
+STREAMS = (8, 2)
 #: What packing may turn elements into: dtypes that hold every value.
 WIDER = {
     "bf16": ("f32", "f64"),
@@ -220,11 +223,23 @@ class MoveAction(Action):
         else:
             cost = c.gl_to_l2_out if out else c.gl_to_l2
         cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride, fp.rows)
+        if key.far and not out and state.stride is not None:
+            cycles = cycles - self._are_streams(key, dims, fp) * fp.lines * c.far_stream
         if self.operand == 1 and (state.layout.pack_width(2) or 1) > 1:
             together = fp.rows > 1
             asked = (1 - together) * (dims["m"] > max(target.pack_rows))
             cycles = cycles + fp.lines * (together * c.unasked_line - asked * c.asked_line)
         return fixed(cycles * (2 if out else 1))
+
+    def _are_streams(self, key: TableKey, dims: Dims, fp: Footprint) -> Any:
+        """Whether the rows of an operand in place are few enough to be streams (see `STREAMS`), and long ones, without
+        gaps as far as their stride class tells."""
+        state, names = key.operands[self.operand], key.names(self.operand)
+        inner = names[state.layout.innermost]
+        along_k = inner in FUNCTIONS[key.function].reduction
+        row = dims[inner] * dtype_bytes(key.dtype_of(self.operand))
+        few = (fp.rows > 1) * (fp.rows <= STREAMS[along_k])
+        return few * (row >= max(PAGE, state.stride or 0)) * state.unit
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
         source = key.operands[self.operand].memory

@@ -126,6 +126,9 @@ class Costs:
     #: for (see docs/lowering.md), and more where several come together.
     asked_line: float = 0.0
     unasked_line: float = 0.0
+    #: Where GL is DRAM: what a line costs less of an operand of which a few long rows are read at once. Each is a
+    #: stream of its own then (see docs/lowering.md).
+    far_stream: float = 0.0
     #: Setting out to pack: room for the panels, loops over few rows and their tails.
     pack_start: float = 100.0
     #: Packing to GL: what a line costs beyond packing to L2.
@@ -290,7 +293,9 @@ class Target:
     def _pair_table(self, pairs: Pairs) -> np.ndarray:
         rows, vectors = np.ogrid[: self.registers + 1, : self.registers + 1]
         loads = (rows + vectors) / self.costs.loads_per_cycle
-        cycles = np.maximum(np.maximum(rows * vectors / pairs.per_cycle, loads), pairs.latency)
+        # Where the latency and the rate bind alike, neither is reached.
+        bound = ((rows * vectors / pairs.per_cycle) ** 5 + pairs.latency**5) ** 0.2
+        cycles = np.maximum(bound, loads)
         fits = rows * vectors + vectors + 1 <= self.registers
         return np.where((rows > 0) & (vectors > 0) & fits, cycles, np.inf)
 

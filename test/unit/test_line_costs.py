@@ -130,6 +130,31 @@ def test_panels_in_gl_are_written_back():
     assert cost(MoveAction(1, "L2", layout), 8, 64, 32, "GL, row_major", "GL, row_major", pack_away=3.0) == 0
 
 
+@pytest.mark.parametrize(
+    ("k", "n", "rhs", "less"),
+    [
+        (8, 2048, "row_major, s8192", True),
+        (9, 2048, "row_major, s8192", False),  # many
+        (1, 2048, "row_major, s8192", False),  # one
+        (8, 512, "row_major", False),  # short ones
+        (8, 2048, "row_major, s16384", False),  # with gaps
+        (2048, 2, "col_major, s8192", True),
+        (2048, 3, "col_major, s8192", False),  # side by side
+    ],
+)
+def test_a_few_long_rows_from_memory_are_streams(k: int, n: int, rhs: str, less: bool):
+    spec = Spec.parse(
+        f"MatmulAccum([1, 1, {k}, {n}], (f32, L2, row_major), (f32, GL, {rhs}), (f32, L2, row_major), serial, far)"
+    )
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    took = []
+    for saved in (0.0, 1.5):
+        target = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0), far_stream=saved))
+        took.append(MoveAction(1, "L2").cost(key_of(spec, target), dims, target) / 1000)
+    lines = k * n // 16
+    assert took == [7.0 * lines, (5.5 if less else 7.0) * lines]
+
+
 def test_setting_out_to_pack_is_paid_once_whatever_the_size():
     layout = Layout.packed(3, 2, 16)
     for n in (16, 64):
