@@ -78,6 +78,11 @@ class Explained:
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property
+    def dtype(self) -> str:
+        """In which it computes: of the sums, or of the first output."""
+        return _sums(self.spec) or (self.spec.outputs[0].dtype if isinstance(self.spec, NestSpec) else "f32")
+
+    @property
     def peak_share(self) -> float | None:
         """Predicted share of the multiply-add peak of all threads' vector units; None without multiply-adds."""
         dtype = _sums(self.spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..chains import ChainSpec, is_chain
@@ -21,12 +21,14 @@ from . import _cli
 
 @dataclass(frozen=True)
 class Asked:
-    """A goal, and a schedule by hand, if it has one. calls: how often the module does it. where: the op it is of."""
+    """A goal, and a schedule by hand, if it has one. calls: how often the module does it. where: the op it is of.
+    function: the text of the function that lifting made for it; empty: there is none."""
 
     spec: Goal
     schedule: str | None = None
     calls: int = 1
     where: str = ""
+    function: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> 
     from ..dialect import ChainOp, NestOp, chain_ops, goal_ops
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
+    from ..passes.symbols import symbol_name
     from ..runtime.statistics import linalg_ops
     from ._input import load
 
@@ -75,10 +78,13 @@ def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> 
         calls = _calls(module)
         for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
             spec = op.spec if isinstance(op, (NestOp, ChainOp)) else op.spec.canonical()
-            key = spec, op.schedule_text
-            before = found[key].calls if key in found else 0
-            where = found[key].where if key in found else _place(op.operation.location)
-            found[key] = Asked(*key, before + (calls[_function_name(op.operation)] or 1), where)
+            key, function = (spec, op.schedule_text), _function(op.operation)
+            often = calls[symbol_name(function) or ""] or 1
+            if key in found:
+                found[key] = replace(found[key], calls=found[key].calls + often)
+            else:
+                text = function.get_asm(use_local_scope=True)
+                found[key] = Asked(*key, often, _place(op.operation.location), text)
         return Lifted(list(found.values()), list(map(str, said)), linalg_ops(module))
 
 
@@ -93,12 +99,11 @@ def _calls(module: Any) -> Counter[str]:
     )
 
 
-def _function_name(op: Any) -> str:
-    from ..passes.symbols import symbol_name
-
+def _function(op: Any) -> Any:
+    """The function around an op."""
     while op.operation.name != "func.func":
         op = op.operation.parent
-    return symbol_name(op) or ""
+    return op.operation
 
 
 def _place(location: Any) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InputError
-from ..report import shares_text
+from ..report import Explained, Page, shares_text
 from ..search.schedule import INDENT, to_text
 from ..search.solve import search_for
-from ..targets import get_target, thread_count
+from ..targets import Target, get_target, thread_count
 from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
 from . import _cli
 from ._goals import Answer, Lifted, goal, is_goal, lifted, solve
+from ._timing import timed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,19 +35,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--shares", action="store_true",
                         help="of a FILE: each Spec's share of the cost, and what is left to upstream")  # fmt: skip
+    parser.add_argument("--html", metavar="FILE", help="write a page with the trees, a roofline and the shares of all")
+    parser.add_argument("--clock", type=_clock, metavar="GHZ",
+                        help="by which a page makes seconds of cycles (default: this machine's, measured)")  # fmt: skip
     parser.add_argument("--top-k", type=int, metavar="N", help="also list the N cheapest schedules with different code")
     parser.add_argument("--measure", action="store_true",
-                        help="time the cheapest schedules on this machine, and explain the fastest")  # fmt: skip
+                        help="time the cheapest schedules on this machine, and explain the fastest; with --html: time "
+                             "every goal (and choose among --top-k schedules of it)")  # fmt: skip
+
+
+def _clock(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1000:
+        raise argparse.ArgumentTypeError(f"'{text}' is no clock in GHz")
+    return value
 
 
 def run(options: argparse.Namespace) -> int:
     target = get_target(options.target)
-    count = candidate_count(options.top_k, options.measure)
+    if options.clock is not None and options.html is None:
+        raise InputError("--clock is of a page: give --html too")
+    # A page shows what was measured beside what was predicted: that needs no choice.
+    choosing = options.measure and (options.html is None or options.top_k is not None)
+    count = candidate_count(options.top_k, choosing)
     if options.measure:
         check_measurable(target)
-    if options.schedule and (options.top_k is not None or options.measure):
+    if options.schedule and (options.top_k is not None or choosing):
         raise InputError("--schedule names the schedule: there is nothing to choose for --top-k or --measure")
-    tuner = Tuner(search_for(target), count, measure=options.measure)
+    tuner = Tuner(search_for(target), count, measure=choosing)
     if is_goal(options.input):
         text = _cli.read_text(options.schedule) if options.schedule else None
         found = Lifted([goal(options.input, text)])
@@ -66,15 +82,33 @@ def _explain(options: argparse.Namespace, tuner: Tuner, found: Lifted, notebook:
     for answer in answers:
         for problem in _problems(answer.tuned):
             print(f"warning: {answer.explained.spec}: {problem}", file=sys.stderr)
+    if options.html is not None:
+        goals = [answer.explained for answer in answers]
+        if options.measure:
+            functions = [asked.function for asked in found.goals]
+            goals = timed(list(zip(goals, functions, strict=True)), options.target, notebook)
+        _cli.write_text(options.html, _page(options, tuner.target, goals, found, notebook).html())
     if options.json:
         print(json.dumps([_record(answer) for answer in answers], indent=2))
     elif options.shares:
         print(shares_text([a.explained for a in answers], found.left))
     elif options.plain:
         print("\n\n".join(_plain(answer, listed=options.top_k is not None) for answer in answers))
-    else:
+    elif options.html is None:
         _print(options, answers, found)
     return 0
+
+
+def _page(
+    options: argparse.Namespace, target: Target, goals: list[Explained], found: Lifted, notebook: _cli.Notebook
+) -> Page:
+    """What --html writes."""
+    from ..tuning.clock import clock_of
+
+    notebook.note("measuring the clock")
+    clock = clock_of(target, options.clock)
+    title = options.input if is_goal(options.input) else _cli.display_name(options.input)
+    return Page(title, target, goals, clock.hertz, clock.source, clock.notes, found.left)
 
 
 def _problems(tuned: Tuned | None) -> list[str]:
