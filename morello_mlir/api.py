@@ -61,7 +61,7 @@ def compile(
     A module with one function (or with `entry`) whose shapes are all static is compiled at once; anything else when it
     is first called, once for each set of argument shapes.
     Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or
-    entry; top_k below 1; measuring for a target whose code this machine cannot run).
+    entry; a memo that is no path; top_k below 1; measuring for a target whose code this machine cannot run).
     """
     from .targets import thread_count
 
@@ -122,7 +122,11 @@ def _target_name(target: str) -> str:
 
 
 def _memo_name(memo: str | os.PathLike[str] | None) -> str:
-    return os.environ.get("MORELLO_MEMO", "") if memo is None else os.fspath(memo)
+    """The memo file by name; raises InputError for what is no name."""
+    name = os.environ.get("MORELLO_MEMO", "") if memo is None else memo
+    if isinstance(name, (str, os.PathLike)) and isinstance(path := os.fspath(name), str):
+        return path
+    raise InputError(f"memo: expected a path or 'off', got a {type(memo).__name__}")
 
 
 def _checked_count(top_k: int | None, measure: bool, target: str) -> int | None:

@@ -250,6 +250,11 @@ class Store:
                     self._connection.close()
             self._connection, self._tried = None, False
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether the file is there and is a memo that can be read; why it cannot be has been reported."""
+        return self.read(lambda c: bool(c.execute("SELECT count(*) FROM records").fetchone()), False)
+
     def read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """What `work` finds in the file, or `otherwise` where it cannot be read."""
         with self._lock:

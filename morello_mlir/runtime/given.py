@@ -87,7 +87,8 @@ def _by_position(function: Any, name: str, constants: Mapping[int | str, Any]) -
 
 
 def _argument_names(function: Any) -> list[str]:
-    """The name of each argument: its attribute `morello.name`, else that of its location; empty without either."""
+    """The name of each argument: its attribute `morello.name`, else that of its location; empty without either. Raises
+    InputError for an attribute that is no string."""
     import mlir.ir as ir
 
     attributes = function.operation.attributes
@@ -96,6 +97,8 @@ def _argument_names(function: Any) -> list[str]:
     names = []
     for argument, each in zip(block.arguments, listed, strict=True):
         if NAME in each:
+            if not isinstance(each[NAME], ir.StringAttr):
+                raise InputError(f"{NAME} of argument {argument.arg_number} must be a string, not {each[NAME]}")
             names.append(str(ir.StringAttr(each[NAME]).value))
         else:
             location = argument.location

@@ -76,15 +76,20 @@ def _store(options: argparse.Namespace, *, writable: bool) -> Store:
         if options.action in ("merge", "import"):
             return Store(path)
         raise InputError(f"there is no memo at {path}")
-    return Store(path, writable=writable)
+    # Those that write make the best of a damaged file, and say so.
+    return Store(path) if writable and options.action != "pack" else _readable(path, writable)
 
 
-def _other(path: Path) -> Store:
+def _readable(path: Path, writable: bool = False) -> Store:
+    """The memo at `path`. Raises InputError where there is none that can be read."""
     from ..memo.store import Store
 
     if not path.is_file():
         raise InputError(f"there is no memo at {path}")
-    return Store(path, writable=False)
+    store = Store(path, writable=False)
+    if not store.is_readable:
+        raise InputError(f"{path} is no memo that can be read")
+    return Store(path) if writable else store
 
 
 def _print(options: argparse.Namespace, result: dict[str, Any], *lines: str) -> None:
@@ -162,6 +167,8 @@ def _verify(options: argparse.Namespace) -> int:
     from ..chains.answers import check_answers
     from ..memo.manage import verify
 
+    if options.sample < 0:
+        raise InputError("--sample must not be negative")
     store = _store(options, writable=not options.shipped)
     verdict = verify(store, options.sample, options.seed)
     before = store.dropped
@@ -189,7 +196,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     store = _store(options, writable=True)
-    return _merged(options, {str(path): _merge_all(store, _other(path)) for path in options.files})
+    return _merged(options, {str(path): _merge_all(store, _readable(path)) for path in options.files})
 
 
 def _merge_all(
@@ -215,7 +222,10 @@ def _import(options: argparse.Namespace) -> int:
 
     spaces = current_spaces()
     found = _merge_all(
-        _store(options, writable=True), _other(options.file), lambda r: r.space in spaces, lambda w: w.space in spaces
+        _store(options, writable=True),
+        _readable(options.file),
+        lambda r: r.space in spaces,
+        lambda w: w.space in spaces,
     )
     return _merged(options, {str(options.file): found})
 

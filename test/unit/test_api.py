@@ -118,6 +118,8 @@ def test_syntax_errors_have_a_place():
     [
         ({"entry": "nope"}, "no function @nope .*@matmul"),
         ({"threads": 0}, "positive integer"),
+        ({"memo": 3}, "memo: expected a path or 'off', got a int"),
+        ({"memo": b"memo"}, "memo: expected a path or 'off', got a bytes"),
     ],
 )
 def test_unusable_options(options, message):

@@ -137,10 +137,29 @@ def test_pack(filled, capsys, tmp_path):
         assert (labels[0] == labels[1]).all()
 
 
+@pytest.mark.parametrize("kind", ["garbage", "empty", "folder"])
+@pytest.mark.parametrize(
+    "args", [("merge", "{}"), ("import", "{}"), ("pack", "--memo", "{}"), ("stats", "--memo", "{}")]
+)
+def test_a_file_that_cannot_be_read_is_refused_and_left_alone(kind, args, capsys, tmp_path):
+    bad = tmp_path / "bad"
+    if kind == "folder":
+        bad.mkdir()
+    else:
+        bad.write_bytes(b"no database" if kind == "garbage" else b"")
+    into = () if "--memo" in args else ("--memo", tmp_path / "into")
+    status, _, err = run(capsys, "memo", *(a.format(bad) for a in args), *into)
+    assert status == 2
+    assert f"there is no memo at {bad}" in err if kind == "folder" else f"{bad} is no memo that can be read" in err
+    assert {p.name for p in tmp_path.iterdir()} == {"bad"}
+    assert bad.is_dir() or bad.read_bytes() in (b"no database", b"")
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["memo", "stats", "--memo", "off"], "the memo is off"),
+        (["memo", "verify", "--shipped", "avx2", "--sample", "-5"], "--sample must not be negative"),
         (["memo", "verify", "--memo", "/nowhere/memo"], "there is no memo at /nowhere/memo"),
         (["memo", "merge", "/nowhere/memo", "--memo", "/tmp/x"], "there is no memo at /nowhere/memo"),
         (["precompute", "--memo", "off"], "the memo is off"),

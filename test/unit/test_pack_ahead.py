@@ -351,6 +351,12 @@ def test_arrays_that_do_not_fit(constants: Any, why: str) -> None:
         morello_mlir.compile(text, constants=constants)
 
 
+def test_a_name_that_is_no_string_is_refused() -> None:
+    text = product(3, 12, 16, arguments=argument("12x16", "{morello.name = 3}"))
+    with pytest.raises(InputError, match=r"morello\.name of argument \d must be a string, not 3"):
+        morello_mlir.compile(text, constants={"w": array(12, 16)})
+
+
 @pytest.mark.parametrize(
     ("type_", "why"),
     [
