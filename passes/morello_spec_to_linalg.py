@@ -71,7 +71,8 @@ class SpecToLinalg(Pass):
 
 
 def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
-    """out += lhs @ rhs. Integers are widened by the signs of their dtypes; a narrow output is rounded at every step."""
+    """out += lhs @ rhs. Integers are widened by the signs of their dtypes; a narrow output is rounded, or cut off, at
+    every step."""
     if len({t.dtype for t in spec.operands}) == 1 and not any(t.window for t in spec.operands):
         linalg.batch_matmul(lhs, rhs, outs=[out])
         return
@@ -81,7 +82,9 @@ def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:
     def body(*elements: Any) -> Any:
         x, y, acc = (_widened(v, t.dtype, wide) for v, t in zip(elements, spec.operands, strict=True))
         total = _plus(acc, _times(x, y))
-        return total if narrow == wide else arith.truncf(narrow, total)
+        if narrow == wide:
+            return total
+        return arith.truncf(narrow, total) if isinstance(wide, ir.FloatType) else arith.trunci(narrow, total)
 
     generic([lhs, rhs], out, maps, body)
 

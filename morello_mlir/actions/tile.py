@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..search.schedule import Node, Split, Tile, ToAccum
-from ..spec import FUNCTIONS
+from ..spec import FUNCTIONS, is_float
 from ..targets import Target
 from .base import Action, Child, Condition
 from .state import Dims, TableKey
@@ -39,7 +39,7 @@ class TileAction(Action):
             ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
             (not key.forked, "threads are under way: only a parallel loop may follow"),
             (
-                self.dim not in info.reduction or not key.operands[-1].dtype,
+                self.dim not in info.reduction or not key.operands[-1].dtype or not is_float(key.dtype),
                 f"the output is rounded to {key.dtype_of(-1)}: only a kernel may add up along {self.dim}",
             ),
             (not is_batch or self.size == 1, "the batch dim is tiled by 1"),

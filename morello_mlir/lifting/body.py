@@ -12,6 +12,7 @@ _ADD = ("arith.addf", "arith.addi")
 _MUL = ("arith.mulf", "arith.muli")
 #: Conversions that keep every value, and how the dtype of an 8-bit integer under them is called.
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
+_SUMS = {"bf16": "f32", "f16": "f32", "i8": "i32", "i16": "i32"}
 # How element types that we have nothing for spell the same: i1 contractions are and/or, and anything may be converted.
 _ANY_ADD = (*_ADD, "arith.ori", "complex.add")
 _ANY_MUL = (*_MUL, "arith.andi", "complex.mul")
@@ -31,9 +32,9 @@ def multiply_add_dtypes(block: Any) -> tuple[str, str, str] | None:
 
     Factors and terms may go in either order. Fast-math flags do not matter: the order in which the k loop is summed
     is ours in any case, as it is a BLAS library's. Factors may be widened first: floats, or integers, whose dtype says
-    by which sign. A sum of a wider type may be rounded to that of acc.
+    by which sign. A sum of a wider type may be rounded, or cut off, to that of acc.
     """
-    found = _parts(block, _ADD, _MUL, _WIDENING, ("arith.truncf",))
+    found = _parts(block, _ADD, _MUL, _WIDENING, ("arith.truncf", "arith.trunci"))
     if found is None:
         return None
     a, b, acc = (str(argument.type) for argument in block.arguments)
@@ -43,8 +44,8 @@ def multiply_add_dtypes(block: Any) -> tuple[str, str, str] | None:
 
 
 def _sums(total: str) -> str:
-    """The type in which sums of `total` are added up: of narrow floats a wider one."""
-    return "f32" if total in ("bf16", "f16") else total
+    """The type in which sums of `total` are added up: of narrow types a wider one."""
+    return _SUMS.get(total, total)
 
 
 def _dtype(element: str, casts: list[str]) -> str:

@@ -192,13 +192,15 @@ class Builder:
     # ---------------------------------------------------------------- element types
 
     def convert(self, value: str, source: str, target: str, lanes: int = 0) -> str:
-        """A scalar, or a vector of `lanes`, of dtype `source` as `target`: a wider one, or a narrower float, rounded to
-        nearest even."""
+        """A scalar, or a vector of `lanes`, of dtype `source` as `target`: a wider one, or a narrower one, of floats
+        rounded to nearest even, of integers the lower bits."""
         if source == target:
             return value
         here, there = (f"vector<{lanes}x{x}>" if lanes else x for x in (element_type(source), element_type(target)))
-        if is_float(source):
-            op = "extf" if dtype_bytes(target) > dtype_bytes(source) else "truncf"
+        if dtype_bytes(target) < dtype_bytes(source):
+            op = "truncf" if is_float(source) else "trunci"
+        elif is_float(source):
+            op = "extf"
         else:
             op = "extui" if source == "u8" else "extsi"
         return self.value(f"arith.{op} {value} : {here} to {there}")

@@ -30,8 +30,9 @@ def element_type(name: str) -> str:
 def accumulator(inputs: Sequence[str], out: str) -> str | None:
     """The dtype in which a contraction of `inputs` with output `out` is added up; None where there is none.
 
-    Floats: f32, or f64 where the output is f64. Outputs narrower than that are rounded once, at the end. Integers: the
-    output's own, i32 or i64, where sums wrap around.
+    Floats: f32, or f64 where the output is f64. Outputs narrower than that are rounded once, at the end. Integers: i32,
+    or i64 where the output is that, and sums wrap around; of narrower outputs the upper bits are dropped, which gives
+    what sums of that type are.
     """
     if any(name not in DTYPE_BYTES for name in (*inputs, out)):
         return None
@@ -39,5 +40,6 @@ def accumulator(inputs: Sequence[str], out: str) -> str | None:
         wide = "f64" if out == "f64" else "f32"
         fits = all(is_float(x) and dtype_bytes(x) <= dtype_bytes(wide) for x in inputs)
         return wide if fits else None
-    fits = out in ("i32", "i64") and all(not is_float(x) and dtype_bytes(x) <= dtype_bytes(out) for x in inputs)
-    return out if fits else None
+    wide = "i64" if out == "i64" else "i32"
+    fits = all(not is_float(x) and dtype_bytes(x) <= dtype_bytes(wide) for x in inputs)
+    return wide if fits else None

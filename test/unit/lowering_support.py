@@ -245,7 +245,7 @@ def run_case(
         views.append(view)
         buffers.append(buffer)
     lhs, rhs, out = views
-    wide = np.int64 if NUMPY[case.dtypes[2]] in (np.int32, np.int64) else np.float64
+    wide = np.int64 if np.dtype(NUMPY[case.dtypes[2]]).kind in "iu" else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
         want = lhs.astype(wide) @ rhs.astype(wide)
         if case.accumulate:

@@ -72,7 +72,9 @@ def check(cases: list[Case], found: Target) -> None:
         (("u8", "i8"), "i32", "i32"),
         (("i32", "i32"), "i32", "i32"),
         (("f64", "f32"), "f32", None),
-        (("i8", "i8"), "i8", None),
+        (("u8", "i8"), "i16", "i32"),
+        (("i8", "i8"), "i8", "i32"),
+        (("i64", "i8"), "i16", None),
         (("i8", "i8"), "f32", None),
         (("i1", "i8"), "i32", None),
     ],
@@ -206,7 +208,9 @@ def test_the_extremes_of_bytes_are_exact() -> None:
 
 
 @pytest.mark.parametrize("name", ["avx2", "avx512"])
-@pytest.mark.parametrize("dtypes", ["bf16,f32,f32", "f16,f16,f16", "i8,i8,i32", "bf16,bf16,f64"])
+@pytest.mark.parametrize(
+    "dtypes", ["bf16,f32,f32", "f16,f16,f16", "i8,i8,i32", "bf16,bf16,f64", "u8,i8,i16", "i16,i8,i8"]
+)
 def test_random_schedules(name: str, dtypes: str) -> None:
     found, rng, cases = target(name), random.Random(dtypes), []
     for _ in range(4):
@@ -259,6 +263,11 @@ def program(dtypes: str, m: int, k: int, n: int) -> str:
         ("f16,f16,f16", (5, 1, 2)),
         ("i8,i8,i32", (2, 9, 33)),
         ("bf16,bf16,bf16", (1, 6, 5)),
+        ("i8,i8,i16", (9, 13, 21)),
+        ("i8,i8,i8", (3, 5, 7)),
+        ("i32,i32,i32", (7, 11, 37)),
+        ("i64,i64,i64", (5, 3, 11)),
+        ("f64,f64,f64", (7, 13, 19)),
     ],
 )
 def test_programs(dtypes: str, shape: tuple[int, int, int]) -> None:
@@ -282,6 +291,71 @@ def test_an_output_is_rounded_once() -> None:
     a = np.full((1, 513), 1 / 256, ml_dtypes.bfloat16)
     a[0, 0] = 1
     assert (compiled.f(a, np.ones((513, 3), ml_dtypes.bfloat16)).astype(np.float32) == 3).all()
+
+
+def shorts(body: str, out: str = "i16") -> str:
+    """A product of unsigned and signed bytes; `body` makes of a sum, %s, the result %r."""
+    return f"""
+    #a = affine_map<(m, n, k) -> (m, k)>
+    #b = affine_map<(m, n, k) -> (k, n)>
+    #c = affine_map<(m, n, k) -> (m, n)>
+    #o = affine_map<(m, n) -> (m, n)>
+    func.func @f(%a: tensor<7x37xi8>, %b: tensor<37x19xi8>) -> tensor<7x19xi16> {{
+      %z = arith.constant 0 : {out}
+      %e = tensor.empty() : tensor<7x19x{out}>
+      %i = linalg.fill ins(%z : {out}) outs(%e : tensor<7x19x{out}>) -> tensor<7x19x{out}>
+      %p = linalg.generic {{indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}}
+        ins(%a, %b : tensor<7x37xi8>, tensor<37x19xi8>) outs(%i : tensor<7x19x{out}>) {{
+      ^bb0(%x: i8, %y: i8, %t: {out}):
+        %u = arith.extui %x : i8 to {out}
+        %v = arith.extsi %y : i8 to {out}
+        %w = arith.muli %u, %v : {out}
+        %q = arith.addi %t, %w : {out}
+        linalg.yield %q : {out}
+      }} -> tensor<7x19x{out}>
+      {body}
+    }}"""
+
+
+def test_sums_of_shorts_wrap_around() -> None:
+    """As the op says: every step is modulo 2^16. vpmaddubsw would saturate."""
+    compiled = morello_mlir.compile(shorts("return %p : tensor<7x19xi16>"), memo="off", threads=1)
+    assert len(compiled.specs) == 1
+    rng = np.random.default_rng(3)
+    extremes = np.full((7, 37), 255, np.uint8), np.full((37, 19), -128, np.int8)
+    some = rng.integers(0, 256, (7, 37)).astype(np.uint8), rng.integers(-128, 128, (37, 19)).astype(np.int8)
+    for a, b in (extremes, some):
+        want = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int16)
+        assert (compiled.f(a, b) == want).all()
+
+
+def test_sums_that_are_clamped_saturate() -> None:
+    """How frontends write saturation: sums in i32, clamped. It is part of the product's Spec."""
+    compiled = morello_mlir.compile(
+        shorts(
+            """%low = arith.constant -32768 : i32
+      %high = arith.constant 32767 : i32
+      %n = tensor.empty() : tensor<7x19xi16>
+      %r = linalg.generic {indexing_maps = [#o, #o], iterator_types = ["parallel", "parallel"]}
+        ins(%p : tensor<7x19xi32>) outs(%n : tensor<7x19xi16>) {
+      ^bb0(%x: i32, %y: i16):
+        %l = arith.maxsi %x, %low : i32
+        %h = arith.minsi %l, %high : i32
+        %t = arith.trunci %h : i32 to i16
+        linalg.yield %t : i16
+      } -> tensor<7x19xi16>
+      return %r : tensor<7x19xi16>""",
+            "i32",
+        ),
+        memo="off",
+        threads=1,
+    )
+    assert len(compiled.specs) == 1
+    a = np.repeat(np.array([0, 1, 7, 8, 100, 200, 255], np.uint8), 37).reshape(7, 37)
+    b = np.tile(np.linspace(-128, 127, 19).astype(np.int8), (37, 1))
+    want = np.clip(a.astype(np.int64) @ b.astype(np.int64), -32768, 32767)
+    assert {-32768, 32767} <= set(want.flat)
+    assert (compiled.f(a, b) == want).all()
 
 
 def test_weights_in_groups_are_packed_ahead() -> None:

@@ -176,9 +176,9 @@ func.func @scalar_input(%a: f32, %v: memref<5xf32>, %o: memref<f32>) {
 
 // -----
 
-func.func @integers(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi16>) {
-  // expected-remark @below {{element types i8 x i8 -> i16: no kernel adds these up}}
-  linalg.matmul ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi16>)
+func.func @integers(%a: memref<4x5xi4>, %b: memref<5x6xi4>, %c: memref<4x6xi8>) {
+  // expected-remark @below {{element types i4 x i4 -> i8: no kernel adds these up}}
+  linalg.matmul ins(%a, %b : memref<4x5xi4>, memref<5x6xi4>) outs(%c : memref<4x6xi8>)
   return
 }
 

@@ -116,6 +116,29 @@ func.func @without_a_sign_first(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memr
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
+// Sums of shorts, whose upper bits are dropped: at every step or at the end is the same.
+// CHECK: operands = ["(u8, GL, row_major)", "(i8, GL, row_major)", "(i16, GL, row_major)"]
+func.func @shorts(%a: memref<4x5xi8>, %b: memref<5x6xi8>, %c: memref<4x6xi16>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<4x5xi8>, memref<5x6xi8>) outs(%c : memref<4x6xi16>) {
+  ^bb0(%x: i8, %y: i8, %acc: i16):
+    %u = arith.extui %x : i8 to i32
+    %v = arith.extsi %y : i8 to i32
+    %t = arith.extsi %acc : i16 to i32
+    %p = arith.muli %u, %v : i32
+    %q = arith.addi %t, %p : i32
+    %r = arith.trunci %q : i32 to i16
+    linalg.yield %r : i16
+  }
+  return
+}
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
 // The product is rounded before it is added: that is not ours.
 // CHECK-NOT: morello.spec
 func.func @rounded_products(%a: memref<4x5xbf16>, %b: memref<5x6xbf16>, %c: memref<4x6xf32>) {
