@@ -135,6 +135,9 @@ class _Run:
             raise InputError("-o says where --emit goes: give --emit too")
         if options.emit and (options.check or options.bench or options.expect):
             raise InputError("--emit prints the code instead of running it: --check, --expect and --bench need a run")
+        if options.no_morello and (options.measure or options.top_k is not None):
+            asked = "--measure" if options.measure else "--top-k"
+            raise InputError(f"--no-morello leaves no schedules to choose among: {asked} needs them")
         module = self._compile(optimize=False if options.no_morello else None)
         function = module._only()
         args = self._arguments(function.signature)

@@ -219,6 +219,8 @@ def test_closeness(got, want, ok):
         (("--rtol", "nan"), "argument --rtol: 'nan' is not a number from zero up"),
         (("--atol", "-1"), "argument --atol: '-1' is not a number from zero up"),
         (("--emit", "asm", "--check"), "need a run"),
+        (("--measure",), "--no-morello leaves no schedules to choose among: --measure needs them"),
+        (("--top-k", "2"), "--no-morello leaves no schedules to choose among: --top-k needs them"),
     ],
 )
 def test_flags_that_make_no_sense(matmul, flags, message):
