@@ -38,6 +38,13 @@ def compile(
     return CompiledOnnxModel(_with_shapes(_loaded(model), shapes or {}), options)
 
 
+def import_model(model: str | os.PathLike[str] | bytes | Any) -> tuple[Any, dict[int | str, np.ndarray]]:
+    """A model (as for `compile`) as a module (an `mlir.ir.Module`) of one function on tensors, and the contents of
+    those of its arguments, by position, that are large weights. Raises InputError, CompileError."""
+    text, constants, _ = to_linalg(_loaded(model))
+    return importer.clean(text), constants
+
+
 class CompiledOnnxModel:
     """`m(*inputs)` or `m(name=input)` runs the model. inputs, outputs: their names. `compiled` is what is inside."""
 

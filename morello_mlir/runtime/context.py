@@ -48,6 +48,8 @@ def parse_file(path: str | Path) -> Any:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot read the module: {error.strerror or error}") from error
+    if str(path).endswith(".onnx"):
+        raise InputError(f"{path}: an ONNX model: morello_mlir.frontends.onnx.compile takes it")
     if not data.startswith(_BYTECODE):
         try:
             data.decode("utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from morello_mlir.tools import _cli
+from morello_mlir.tools import _cli, _input
 from morello_mlir.tools._opt_flags import OptFlags, parse_flags
 
 TOOL = "morello-opt"
@@ -39,7 +39,8 @@ def _main(arguments: list[str]) -> int:
 
 def _process(flags: OptFlags, notebook: _cli.Notebook) -> int:
     # Everything that loads MLIR happens here, in the child.
-    source = _cli.read_module(flags.input)
+    notebook.note("loading the input")
+    source = _input.read(flags.input)
     notebook.note("loading MLIR")
     from morello_mlir.tools._opt_driver import OptDriver
 

@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from morello_mlir.errors import CompileError, InputError, MorelloError
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--version", action="version", version=_cli.version_line(PROGRAM))
-    p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode (- for stdin)")
+    p.add_argument("file", metavar="FILE", help="the module: MLIR text or bytecode (- for stdin), or an ONNX model")
     p.add_argument("--entry", metavar="NAME", help="the function to run (default: the only public one)")
     p.add_argument(
         "--args", default="random", metavar="random|zeros|ones|FILE.npz", help="its arguments (default: random)"
@@ -127,7 +127,7 @@ class _Run:
         self.notebook = notebook
         self.report: dict[str, Any] = {}
         self.failures: list[str] = []
-        self._stdin: bytes | None = None
+        self._input: tuple[Any, Mapping[int | str, Any]] | None = None
 
     def run(self) -> int:
         options = self.options
@@ -156,22 +156,35 @@ class _Run:
         return 1 if self.failures else 0
 
     def _compile(self, optimize: bool | None) -> Any:
-        from pathlib import Path
-
         from morello_mlir.api import compile as compile_module
 
         options = self.options
-        if options.file == "-" and self._stdin is None:
-            self._stdin = _cli.read_bytes("-")
+        source, constants = self._source()
         return compile_module(
-            Path(options.file) if self._stdin is None else self._stdin,
+            source,
             entry=options.entry,
+            constants=constants,
             target=options.target,
             threads=options.threads,
             optimize=optimize,
             top_k=options.top_k,
             measure=options.measure,
         )
+
+    def _source(self) -> tuple[Any, Mapping[int | str, Any]]:
+        """What to compile, and the weights of a model, which are constants."""
+        from pathlib import Path
+
+        from . import _input
+
+        if self._input is None:
+            file = self.options.file
+            if _input.is_onnx(file):
+                self.notebook.note("the importer of ONNX")
+                self._input = _input.import_onnx(file)
+            else:
+                self._input = (_cli.read_bytes("-") if file == "-" else Path(file)), {}
+        return self._input
 
     def _arguments(self, signature: Any) -> list[Any]:
         from morello_mlir.runtime import make_arguments
