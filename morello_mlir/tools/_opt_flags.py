@@ -122,9 +122,9 @@ def help_text() -> str:
     lines = [
         "usage: morello-opt [flags] [FILE]",
         "",
-        "Run passes on an MLIR file or ONNX model (default: stdin) and print the result. Passes come by --pass-pipeline, or",
-        "by one flag each, in order: --canonicalize --morello-lift --some-pass='a=1 b=2'. Every pass of mlir-opt is",
-        "known, and ours (see --list-passes).",
+        "Run passes on an MLIR file or an ONNX model (default: stdin) and print the result. Passes are given by",
+        "--pass-pipeline, or by one flag each, in order: --canonicalize --morello-lift --some-pass='a=1 b=2'. Every",
+        "pass of mlir-opt is known, and ours (see --list-passes).",
         "",
         "flags:",
     ]
