@@ -25,7 +25,7 @@ from .space import (
     tiles,
 )
 from .state import OperandState, TableKey, footprint, key_of, spec_of
-from .tile import TileAction, ToAccumAction, WithinAction
+from .tile import ExchangeAction, TileAction, ToAccumAction, WithinAction
 
 __all__ = [
     "KERNELS",
@@ -34,6 +34,7 @@ __all__ = [
     "Action",
     "Child",
     "DotFma",
+    "ExchangeAction",
     "KernelAction",
     "MoveAction",
     "OperandState",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..search.schedule import Move, Node
 from ..spec import FUNCTIONS, MEMORIES, Layout, Window, dtype_bytes
-from ..targets import CROWDED, LINE, PAGE, LineCost, Target, ceil_div, fixed
+from ..targets import CROWDED, LINE, PAGE, Costs, LineCost, Target, ceil_div, fixed
 from .base import Action, Child, Condition
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum, minimum
 
@@ -19,6 +19,8 @@ GROUP_BYTES = 4
 #: What packing costs more where panels reach over several lines of a window, and where every second element is taken.
 LINES_OF_WINDOW = 1.7
 EVERY_SECOND = 2.0
+#: Shuffles for a vector of a block that is transposed in registers.
+TRANSPOSE = 4.0
 #: Elements after which panels must begin at a line of a window again.
 LONGEST_PERIOD = 1 << 13
 #: Rows that are read at once as streams: where kernels take a strip of each in turn, and where they walk down all of
@@ -264,12 +266,22 @@ class MoveAction(Action):
         """Loads and stores of the tile; a tail vector is masked, an output without unit stride goes by elements."""
         c, lanes = target.costs, target.lanes(key.dtype)
         state = key.operands[self.operand]
-        if not state.unit or state.layout.innermost != 2:
+        if not state.unit:
             return fixed(2.0 * dims["m"] * dims["n"] * c.out_vector)
+        if state.layout.innermost != 2:
+            return self._transposed_cost(dims, lanes, c)
         masked = (dims["n"] % lanes > 0) * dims["m"] * c.out_masked
         vectors = self._vectors(key, dims, target)
         rounded = vectors * target.narrow.round if key.operands[self.operand].dtype else 0
         return fixed(2 * vectors * c.out_vector + masked + rounded)
+
+    @staticmethod
+    def _transposed_cost(dims: Dims, lanes: int, c: Costs) -> Any:
+        """As `_registers_cost`, of an output whose neighbours along m are neighbours in memory."""
+        m, n = dims["m"], dims["n"]
+        vectors = n * ceil_div(m, lanes)
+        shuffles = lanes * ceil_div(m, lanes) * ceil_div(n, lanes) * TRANSPOSE
+        return fixed(2 * vectors * c.out_vector + shuffles + (m % lanes > 0) * n * c.out_masked)
 
     def _pack_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """Per line written, or per line's worth of elements read where panels are narrow; and once for setting out."""

@@ -87,6 +87,9 @@ def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: A
         return 0, 0.0
     fp: Footprint = footprint(key, operand, dims)
     lines = fp.lines
+    if state.window is not None and operand == 0 and state.layout.innermost == 1:
+        # The kernel goes from row to row.
+        return lines, l1_cycles(key, operand, fp, target)
     if fp.stride is not None:
         # At a time it needs one line of every row.
         front = replace(fp, row_lines=1, lines=fp.rows)

@@ -12,6 +12,7 @@ from ..errors import ScheduleError, SpecError
 from ..search.nest_steps import NEST_STEPS
 from ..search.schedule import (
     LOOPS,
+    Exchange,
     Hole,
     Kernel,
     Move,
@@ -32,7 +33,7 @@ from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
 from .registry import KERNELS
 from .state import TableKey, key_of, spec_of
-from .tile import TileAction, ToAccumAction, WithinAction
+from .tile import ExchangeAction, TileAction, ToAccumAction, WithinAction
 
 
 def scale(n: int) -> list[int]:
@@ -159,13 +160,13 @@ def withins(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Acti
 def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
     """The actions tried for the Spec at `key` and `dims`, in the order that decides among equal costs.
 
-    A function that overwrites its output goes through to_accum first, then constant operands are packed ahead or not,
-    then a batch is tiled by 1 before anything else: no order can cost less, all being free. (With threads a batch
-    has one more choice: they may share it.)
+    A function that overwrites its output goes through to_accum first (beside a window after an exchange, or not), then
+    constant operands are packed ahead or not, then a batch is tiled by 1 before anything else: no order can cost less,
+    all being free. (With threads a batch has one more choice: they may share it.)
     """
     if not FUNCTIONS[key.function].accumulates:
-        first = ToAccumAction()
-        return [first] if holds(first.requires(key, target)) else []
+        first: list[Action] = [ToAccumAction(), *([ExchangeAction()] if key.has_window else [])]
+        return [a for a in first if holds(a.requires(key, target))]
     if key.has_const:
         return [InPlaceAction(), *aheads(key, target)]
     if narrower := withins(key, dims, target):
@@ -191,6 +192,8 @@ def action_of(node: Node, spec: Spec) -> Action:
     """The action that the schedule step `node` names. Raises ScheduleError for unknown operands, layouts or kernels."""
     if isinstance(node, ToAccum):
         return ToAccumAction()
+    if isinstance(node, Exchange):
+        return ExchangeAction()
     if isinstance(node, (Tile, Split)):
         action = TileAction(node.dim, node.size)
         word = "split" if isinstance(node, Split) else "tile"

@@ -37,6 +37,11 @@ class OperandState:
     dtype: str | None = None
     window: Window | None = None
 
+    def exchanged(self) -> OperandState:
+        """The same operand with its last two dims in each other's role."""
+        window = self.window and self.window.exchanged()
+        return replace(self, layout=self.layout.exchanged(), window=window)
+
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
@@ -88,6 +93,11 @@ class TableKey:
         if not self.has_const:
             return self
         return replace(self, operands=tuple(replace(o, const=False) for o in self.operands))
+
+    def exchanged(self) -> TableKey:
+        """The key of the transposed problem: its lhs is rhs^T, its rhs lhs^T, and its output out^T."""
+        lhs, rhs, out = (o.exchanged() for o in self.operands)
+        return replace(self, operands=(rhs, lhs, out))
 
     @property
     def memories(self) -> tuple[str, ...]:

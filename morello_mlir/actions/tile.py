@@ -1,4 +1,4 @@
-"""`tile` (parallel dims), `split` (the reduction dim) and `to_accum`."""
+"""`tile` (parallel dims), `split` (the reduction dim), `to_accum` and `exchange`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..search.schedule import Node, Split, Tile, ToAccum
+from ..search.schedule import Exchange, Node, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, is_float
 from ..targets import Target
 from .base import Action, Child, Condition
@@ -120,3 +120,30 @@ class ToAccumAction(Action):
 
     def label(self) -> str:
         return "to_accum"
+
+
+@dataclass(frozen=True)
+class ExchangeAction(Action):
+    """The transposed problem: out^T = rhs^T lhs^T, whose output is column-major. Free.
+
+    Kernels load vectors of rhs and broadcast elements of lhs: exchanged, they broadcast the image of a convolution that
+    has its channels first, which need not be packed for that, and the output is transposed in registers.
+    """
+
+    def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
+        out = key.operands[-1]
+        return (
+            (set(key.memories) == {"GL"}, "operands are exchanged while all of them are in GL"),
+            (not any(o.layout.is_packed for o in key.operands), "operands are exchanged before any is packed"),
+            (not key.forked, "threads are under way: only a parallel loop may follow"),
+            (out.layout.innermost == 2, "the output is column-major: lhs and rhs have been exchanged"),
+        )
+
+    def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
+        return (Child(1, key.exchanged(), {**dims, "m": dims["n"], "n": dims["m"]}),)
+
+    def node(self, bodies: Sequence[Node]) -> Node:
+        return Exchange(bodies[0])
+
+    def label(self) -> str:
+        return "exchange"

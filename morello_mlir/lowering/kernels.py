@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..actions import PAIR_KERNELS
@@ -116,7 +116,8 @@ def broadcast_fma(
     a, w = lhs.flat(b, b.mul(further, s.lhs_step)), rhs.flat(b, b.mul(further, s.rhs_step))
     if windowed:
         ahead = _ahead(s, tile, rhs) if rhs.view.ahead else 0
-        return _through_window(b, (a, w), (0, 0), s, tile, (digits_of(depth, lhs.view, rhs.view), ahead))
+        digits = _in_order(digits_of(depth, lhs.view, rhs.view), s, tile)
+        return _through_window(b, (a, w), (0, 0), s, tile, (digits, ahead))
     if looped is None and is_straight(tile.rows, tile.vectors, depth):
         step = depth
     together, start = Together.of(b, sizes, lhs, rhs, step), tile.values
@@ -180,7 +181,7 @@ def _through_window(
     not)."""
     digits, ahead = left
     (here, *below), (a, w) = digits, inputs
-    if below and math.prod(d.count for d in digits) > _FEW:
+    if below and (math.prod(d.count for d in digits) > _FEW or _comes_back(here, s, tile)):
         with b.carrying_loop(0, here.count, 1, tile.values, b.machine.vector()) as (i, carried):
             start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
             inside = _through_window(b, inputs, start, s, tile.with_values(carried.args), (below, ahead))
@@ -191,7 +192,7 @@ def _through_window(
             start = b.add(at[0], i * here.lhs), b.add(at[1], i * here.rhs)
             tile = _through_window(b, inputs, start, s, tile, (below, ahead))
         return tile
-    step = unroll(tile.rows, tile.vectors)
+    step, s = unroll(tile.rows, tile.vectors), replace(s, lhs_step=here.lhs, rhs_step=here.rhs)
     after = here.count % step
     whole = here.count - after if here.count > step else 0
     if whole:
@@ -205,6 +206,19 @@ def _through_window(
         start = b.add(at[0], whole * here.lhs), b.add(at[1], whole * here.rhs)
         tile = tile.with_values(_steps(b, a, w, start, s, tile, here.count - whole))
     return tile
+
+
+def _comes_back(digit: Digit, s: _Strides, tile: Bundle) -> bool:
+    """Whether steps of a digit broadcast again what other rows of the tile have had, as those along a line do where
+    rows are neighbours in it."""
+    return 0 < digit.lhs < tile.rows * s.lhs_row and digit.lhs % s.lhs_row == 0
+
+
+def _in_order(digits: list[Digit], s: _Strides, tile: Bundle) -> list[Digit]:
+    """The digits as loops, slowest first. Steps that come back to the same elements are a loop around others: without a
+    loop between them LLVM would keep what they share in registers, which are the sums'."""
+    inner = next((i for i in reversed(range(len(digits))) if not _comes_back(digits[i], s, tile)), None)
+    return digits if inner is None else [*digits[:inner], *digits[inner + 1 :], digits[inner]]
 
 
 def _ask(b: Builder, w: Flat, base: Index, s: _Strides, count: int) -> None:

@@ -14,7 +14,7 @@ from .builder import Builder
 from .finish import Finish
 from .kernels import Ask, First, is_straight, unroll
 from .machine import Machine
-from .plan import ALIGNMENT, Ahead, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
+from .plan import ALIGNMENT, Ahead, Exchanged, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
 from .views import LHS, OUT, RHS, Arena, Operand, View
 
 INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
@@ -214,7 +214,7 @@ class Outliner:
         """A digest of the tree under `plan`, each node visited once."""
         if plan not in self._digests:
             values = [getattr(plan, f.name) for f in fields(plan)]
-            plans = (Loop, Parallel, Pack, PackShare, Registers, Leaf, Leftover)
+            plans = (Loop, Parallel, Pack, PackShare, Exchanged, Registers, Leaf, Leftover)
             text = repr([self._digest(v) if isinstance(v, plans) else v for v in values])
             self._digests[plan] = hashlib.blake2s(f"{type(plan).__name__} {text}".encode()).hexdigest()
         return self._digests[plan]

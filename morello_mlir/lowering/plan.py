@@ -17,7 +17,7 @@ from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
 from ..search.nest_steps import NEST_STEPS
-from ..search.schedule import LOOPS, Hole, Kernel, Move, Node, PackAhead, Serial, Split, Tile, ToAccum
+from ..search.schedule import LOOPS, Exchange, Hole, Kernel, Move, Node, PackAhead, Serial, Split, Tile, ToAccum
 from ..spec import FUNCTIONS, Layout, Spec, dtype_bytes
 from ..targets import Target
 from .views import OPERAND_DIMS, OUT, View
@@ -124,6 +124,15 @@ class Ahead(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanged(Hashed):
+    """The transposed problem: `body` finds rhs^T as lhs, lhs^T as rhs, and out^T."""
+
+    sizes: Sizes
+    body: Plan
+    __hash__ = Hashed.__hash__
+
+
+@dataclass(frozen=True, slots=True)
 class Registers(Hashed):
     """The output tile lives in registers during `body`."""
 
@@ -151,7 +160,7 @@ class Leftover(Hashed):
     __hash__ = Hashed.__hash__
 
 
-Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Ahead | Registers | Leaf | Leftover
+Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Ahead | Exchanged | Registers | Leaf | Leftover
 
 
 def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
@@ -163,7 +172,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     """The subtrees, the remainder last."""
     if isinstance(plan, (Loop, Parallel)):
         return (plan.body,) if plan.rest is None else (plan.body, plan.rest)
-    if isinstance(plan, (Pack, Ahead, Registers)):
+    if isinstance(plan, (Pack, Ahead, Exchanged, Registers)):
         return (plan.body,)
     return ()
 
@@ -172,14 +181,14 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 class Stop:
     """Where to stop: after `levels` steps of the schedule, or above the first step of a kind.
 
-    kind: `to_accum`, `pack_ahead`, `tile`, `split`, `parallel`, `serial`, `kernel`, `move` (any) or `pack` (with a
-    layout).
+    kind: `to_accum`, `exchange`, `pack_ahead`, `tile`, `split`, `parallel`, `serial`, `kernel`, `move` (any) or `pack`
+    (with a layout).
     """
 
     levels: int | None = None
     kind: str | None = None
 
-    KINDS = ("to_accum", "pack_ahead", "tile", "split", "parallel", "serial", "move", "pack", "kernel")
+    KINDS = ("to_accum", "exchange", "pack_ahead", "tile", "split", "parallel", "serial", "move", "pack", "kernel")
 
     @staticmethod
     def parse(value: int | str | None) -> Stop | None:
@@ -205,6 +214,7 @@ class Stop:
 
 _KINDS: dict[str, type] = {
     "to_accum": ToAccum,
+    "exchange": Exchange,
     "pack_ahead": PackAhead,
     "tile": Tile,
     "split": Split,
@@ -247,6 +257,8 @@ class Planner:
         body = self.plan(below[0], node.body, depth + 1)
         if isinstance(node, (ToAccum, Serial)):
             return body
+        if isinstance(node, Exchange):
+            return Exchanged(spec.dims, body)
         if node.layout is None:
             return Registers(spec.dims, body) if node.memory == "VRF" else body
         operand = OPERANDS.index(node.operand)

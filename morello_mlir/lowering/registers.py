@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from ..spec import dtype_bytes
 from .builder import Builder, Index
@@ -10,7 +11,8 @@ from .finish import Finish, on_last
 from .kernels import REGISTER_KERNELS, Ask, Bundle, First
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
-from .views import LHS, OUT, RHS, Flat, Operand
+from .transpose import transposed
+from .views import LHS, OUT, RHS, Flat, Operand, View
 
 _LINE = 64
 #: Multiply-adds of a tile for each of its lines that make asking for the lines ahead worth its time: a sixteenth of the
@@ -31,20 +33,27 @@ def emit_registers(
 
     The body starts from zero and what was in memory is added at the end: the loads are then folded into the additions,
     and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
-    skipped: memory may hold anything, NaN included. looped, ask: see `broadcast_fma`. finish: what is done to the sums
+    skipped: memory may hold anything, NaN included. Where neighbours in memory are rows of the tile it is transposed
+    first. looped, ask: see `broadcast_fma`. finish: what is done to the sums
     before they are stored, where this is the last step.
     """
     _, m, depth, n = plan.sizes
     out = operands[OUT]
     rows, vectors, tail = Bundle.shape(m, n, b.machine.lanes)
     c = out.flat(b)
-    room = finish.room(b, rows * vectors) if finish else None
-    lines = _lines(out, m, n)
+    flipped = out.view.has_unit(1) and not out.view.has_unit(2)
+    count = n * -(-m // b.machine.lanes) if flipped else rows * vectors
+    room = finish.room(b, count) if finish else None
+    lines = _lines(out.view.exchanged(), n, m) if flipped else _lines(out.view, m, n)
     if looped is not None or depth * rows * vectors >= _WORTH * len(lines):
         for at in lines:
             b.prefetch(c, at, "write")
     tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
     tile = emit_body(b, plan.body, operands[LHS], operands[RHS], tile, looped, ask)
+    if flipped:
+        tile = _transposed(b, tile)
+        operands = [*operands[:OUT], *(o.exchanged(b) for o in operands[OUT:])]
+        out = operands[OUT]
     values = list(tile.values)
     if isinstance(first, str):
         with b.branch(first, b.machine.vector(), values) as computed:
@@ -54,6 +63,20 @@ def emit_registers(
         values = _added(b, c, out, tile)
     sums = tile.with_values(values)
     on_last(b, finish, lambda f: f.tile(b, operands, sums, room), lambda: _stored(b, c, out, sums))
+
+
+def _transposed(b: Builder, tile: Bundle) -> Bundle:
+    """The tile with its columns as rows."""
+    lanes = b.machine.lanes
+    columns = (tile.vectors - 1) * lanes + tile.tail
+    _, vectors, tail = Bundle.shape(columns, tile.rows, lanes)
+    values = [""] * (columns * vectors)
+    for v, first in product(range(tile.vectors), range(0, tile.rows, lanes)):
+        rows = tile.values[first * tile.vectors + v : (first + lanes) * tile.vectors : tile.vectors]
+        block = [*rows, *[b.zeros()] * (lanes - len(rows))]
+        for lane, column in enumerate(transposed(b, block, lanes, b.machine.dtype)[: columns - v * lanes]):
+            values[(v * lanes + lane) * vectors + first // lanes] = column
+    return Bundle(columns, vectors, tail, values)
 
 
 def _stored(b: Builder, c: Flat, out: Operand, tile: Bundle) -> None:
@@ -79,11 +102,11 @@ def _added(b: Builder, c: Flat, out: Operand, tile: Bundle) -> list[str]:
     ]
 
 
-def _lines(out: Operand, m: int, n: int) -> list[int]:
+def _lines(out: View, m: int, n: int) -> list[int]:
     """Element offsets that touch every line of the tile, wherever it starts; [] where rows have no unit stride."""
-    if not out.view.has_unit(2):
+    if not out.has_unit(2):
         return []
-    step, row = _LINE // dtype_bytes(out.view.dtype), out.view.stride(1)
+    step, row = _LINE // dtype_bytes(out.dtype), out.stride(1)
     runs = [(0, (m - 1) * row + n)] if row == n else [(r * row, n) for r in range(m)]
     # The last element of a run may lie in one more line.
     return [start + at for start, size in runs for at in sorted({*range(0, size, step), size - 1})]

@@ -117,6 +117,13 @@ class View:
             units[dim - 1] = units[dim - 1][1:]
         return replace(self, sizes=tuple(sizes), units=(units[0], units[1]), strides=strides)
 
+    def exchanged(self) -> View:
+        """The same memory with the last two dims in each other's role; not packed."""
+        batch, first, second = self.sizes
+        cut = self.axis(2)
+        strides = (self.strides[0], *self.strides[cut:], *self.strides[1:cut])
+        return replace(self, sizes=(batch, second, first), strides=strides, units=self.units[::-1])
+
     def canonical(self) -> View:
         """The same memory with the strides of dims of one element set to 1, so that more tiles look alike; not that to
         the next panel, where it is asked for."""
@@ -217,6 +224,11 @@ class Operand:
             f"memref<{v.element}> to {v.type}"
         )
         return Operand(v, name)
+
+    def exchanged(self, b: Builder) -> Operand:
+        """The same with the last two dims in each other's role."""
+        base, offset = self.parts(b)
+        return Operand(self.view.exchanged(), base=base, offset=offset)
 
     def parts(self, b: Builder) -> tuple[str, str]:
         """The rank-0 base and the offset: what survives a call by bare pointer."""

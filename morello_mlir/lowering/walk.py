@@ -20,6 +20,7 @@ from .plan import (
     LONG_ROW,
     OPERANDS,
     Ahead,
+    Exchanged,
     Leaf,
     Leftover,
     Loop,
@@ -55,6 +56,14 @@ class Env:
         operands = list(self.operands)
         operands[i] = operand
         return replace(self, operands=tuple(operands))
+
+    def exchanged(self, b: Builder) -> Env:
+        """The transposed problem: all that has the dims of the output transposed, lhs and rhs in each other's place."""
+        lhs, rhs, *more = (o.exchanged(b) for o in self.operands)
+        names = {OPERANDS[LHS]: OPERANDS[RHS], OPERANDS[RHS]: OPERANDS[LHS]}
+        constants = {names[name]: contents for name, contents in self.constants.items()}
+        finish = self.finish and replace(self.finish, then=self.finish.then.exchanged())
+        return replace(self, operands=(rhs, lhs, *more), constants=constants, finish=finish)
 
     def tile(self, b: Builder, dim: str, at: int | str, size: int) -> Env:
         """The operands' parts from `at` along `dim`."""
@@ -100,7 +109,10 @@ class Walk:
 
     def root(self, b: Builder, plan: Plan, env: Env) -> None:
         """The plan of an op: in place, unless other ops have the same. A kernel by itself needs no call."""
-        while isinstance(plan, Ahead):
+        while isinstance(plan, (Ahead, Exchanged)):
+            if isinstance(plan, Exchanged):
+                env, plan = env.exchanged(b), plan.body
+                continue
             source = env.operands[plan.operand]
             contents = env.constants.get(OPERANDS[plan.operand], "")
             env = env.with_operand(plan.operand, self.aheads.panels(b, plan, source, contents))
@@ -128,6 +140,8 @@ class Walk:
             self._share(b, plan, env)
         elif isinstance(plan, PackShare):
             self._pack_share(b, plan, env)
+        elif isinstance(plan, Exchanged):
+            self.emit(b, plan.body, env.exchanged(b))
         elif isinstance(plan, Pack):
             self._pack(b, plan, env)
         elif isinstance(plan, Registers):

@@ -8,7 +8,7 @@ from ..actions import PackAheadAction, action_of, child_specs, key_of
 from ..actions.base import sum_of
 from ..spec import Spec, dtype_bytes
 from ..targets import Target
-from .schedule import Node, PackAhead, ToAccum, children, opens_block
+from .schedule import Exchange, Node, PackAhead, ToAccum, children, opens_block
 from .solve import Search
 from .steps import Step, sizes_text
 from .then import then_bytes, then_cost
@@ -60,14 +60,17 @@ class Packed:
 def packed_ahead(spec: Spec, node: Node) -> list[Packed]:
     """What the schedule `node` of `spec` packs ahead."""
     found = []
-    spec = spec.plain
-    # Nothing but to_accum stands above.
-    while isinstance(node, (ToAccum, PackAhead)):
+    spec, exchanged = spec.plain, False
+    # Nothing but these stands above.
+    while isinstance(node, (ToAccum, Exchange, PackAhead)):
+        exchanged ^= isinstance(node, Exchange)
         if isinstance(node, PackAhead):
             action = action_of(node, spec)
             assert isinstance(action, PackAheadAction)
-            dtype = action.dtype or spec.operands[action.operand].dtype
-            size = action.layout.volume(spec.operand_shape(action.operand)) * dtype_bytes(dtype)
+            source = 1 - action.operand if exchanged else action.operand
+            batch, *sizes = spec.operand_shape(source)
+            size = action.layout.volume((batch, *(reversed(sizes) if exchanged else sizes)))
+            size *= dtype_bytes(action.dtype or spec.operands[source].dtype)
             found.append(Packed(node.operand, node.layout, size))
         node = node.body
     return found

@@ -48,6 +48,17 @@ class ToAccum(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange(Hashed):
+    """The transposed problem: rhs^T becomes lhs, lhs^T rhs, and the output is its own transpose."""
+
+    body: Node
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return "exchange"
+
+
+@dataclass(frozen=True, slots=True)
 class Tile(Hashed):
     """A loop over `dim` in steps of `size`; `rest` implements the remainder and is None where `size` divides."""
 
@@ -150,16 +161,24 @@ class Hole(Hashed):
 
 
 Loop: TypeAlias = Tile | Split | Parallel
-Node: TypeAlias = ToAccum | Loop | Serial | Move | PackAhead | Kernel | Hole | NestStep
+Node: TypeAlias = ToAccum | Exchange | Loop | Serial | Move | PackAhead | Kernel | Hole | NestStep
 #: The steps with an indented body, and perhaps a remainder.
 LOOPS = (Tile, Split, Parallel)
+#: The steps that another follows at the same indentation, but for those of nests.
+LINKS = (ToAccum, Exchange, Serial, Move, PackAhead)
+_WORDS: dict[str, Callable[[Node], Node]] = {
+    "to_accum": ToAccum,
+    "exchange": Exchange,
+    "serial": Serial,
+    "reciprocal": Reciprocal,
+}
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """The subtrees of `node`, the remainder last."""
     if isinstance(node, LOOPS):
         return (node.body,) if node.rest is None else (node.body, node.rest)
-    if isinstance(node, (ToAccum, Serial, Move, PackAhead)):
+    if isinstance(node, LINKS):
         return (node.body,)
     return nest_steps.children(node) if isinstance(node, NEST_STEPS) else ()
 
@@ -222,7 +241,7 @@ def to_text(root: Node, *, share: int = 4) -> str:
             if n.rest is not None:
                 out.append(f"{pad}rest:")
                 emit(n.rest, depth + 1)
-        elif isinstance(n, (ToAccum, Serial, Move, PackAhead, Reciprocal)):
+        elif isinstance(n, (*LINKS, Reciprocal)):
             emit(n.body, depth)
         elif isinstance(n, Rows):
             out.extend(f"{pad}{INDENT}{p.label()}" for p in n.passes)
@@ -326,8 +345,8 @@ class _Parser:
     def step(self, line: _Line, wrap: list[Callable[[Node], Node]]) -> Node | None:
         """Reads the step on `line`: appends to `wrap` where another must follow, else returns the node."""
         t = line.text
-        if t in ("to_accum", "serial", "reciprocal"):
-            wrap.append(ToAccum if t == "to_accum" else Serial if t == "serial" else Reciprocal)
+        if t in _WORDS:
+            wrap.append(_WORDS[t])
             return None
         if m := _MOVE.match(t):
             operand, memory, layout = m[1], m[2], m[3]
@@ -361,7 +380,7 @@ class _Parser:
             raise error if str(error).startswith("schedule") else self.fail(line, str(error)) from None
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
-        known = "to_accum, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?; in nests: "
+        known = "to_accum, exchange, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?; in nests: "
         known += "stage, partial, reciprocal, rows"
         raise self.fail(line, f"unknown step (have {known})")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..actions import (
     Action,
+    Child,
+    ExchangeAction,
     TableKey,
     action_of,
     check,
@@ -177,8 +179,19 @@ class Search:
         if not holds(action.conditions(key, dims, left, self.target)):
             return INFINITE
         after = remaining(action, key, dims, left, self.target)
-        below = [self.value(tables, c.key, c.dims, after) if c.count else 0 for c in action.children(key, dims)]
+        children = action.children(key, dims)
+        tables = self.tables_below(tables, action, children, after)
+        below = [self.value(tables, c.key, c.dims, after) if c.count else 0 for c in children]
         return action.total(key, dims, self.target, below)
+
+    def tables_below(
+        self, tables: Tables, action: Action, children: Sequence[Child], left: Mapping[str, int]
+    ) -> Tables:
+        """Where the children of `action` are looked up, at a point of `tables`: exchanged, a goal has tables of its
+        own."""
+        if not isinstance(action, ExchangeAction):
+            return tables
+        return self.tables_of(children[0].key, children[0].dims, left)
 
     def _reconstruct(self, spec: Spec) -> tuple[Node, int]:
         """The optimal tree of `spec` and its cost, checked against the table at every node."""
@@ -195,22 +208,24 @@ class Search:
         """An optimal tree at a point that has one, read off the tables from the top."""
         done: dict[object, Node] = {}
 
-        def build(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
+        def build(tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
             axis = key.limit_axis()
             point = (key, *(dims[d] for d in ("b", *AXES)), left[axis] if axis else None, left["VRF"])
             if point not in done:
-                done[point] = step(key, dims, left)
+                done[point] = step(tables, key, dims, left)
             return done[point]
 
-        def step(key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
+        def step(tables: Tables, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> Node:
             best = self.value(tables, key, dims, left)
             for action in explore(key, dims, self.target):
                 if self._price(tables, action, key, dims, left) == best:
                     after = remaining(action, key, dims, left, self.target)
-                    return action.node([build(c.key, c.dims, after) for c in action.children(key, dims) if c.count])
+                    children = action.children(key, dims)
+                    below = self.tables_below(tables, action, children, after)
+                    return action.node([build(below, c.key, c.dims, after) for c in children if c.count])
             raise AssertionError(f"no action of {key} at {dict(dims)} has the table's cost {best}")
 
-        return build(key, dims, left)
+        return build(tables, key, dims, left)
 
     # ------------------------------------------------------------ schedules given by hand
 

@@ -74,6 +74,12 @@ class Layout:
             return Layout((*lead, (dim, width), (other, None), (dim, width)))
         return Layout((*lead, (dim, width), (other, group), (dim, width), (other, group)))
 
+    def exchanged(self) -> Layout:
+        """The same places with the last two dims in each other's role."""
+        rank = self.rank
+        other = {rank - 2: rank - 1, rank - 1: rank - 2}
+        return Layout(tuple((other.get(d, d), width) for d, width in self.parts))
+
     @property
     def rank(self) -> int:
         return len({d for d, _ in self.parts})

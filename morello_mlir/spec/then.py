@@ -97,6 +97,12 @@ class Then:
         extras = tuple(replace(e, dims=tuple(d for d in e.dims if sizes[d] != 1)) for e in self.extras)
         return Then(self.body.canonical(), self.sums, extras)
 
+    def exchanged(self) -> Then:
+        """The same for an output whose dims m and n are exchanged."""
+        other = {"m": "n", "n": "m"}
+        extras = tuple(replace(e, dims=tuple(other.get(d, d) for d in e.dims)) for e in self.extras)
+        return replace(self, extras=extras)
+
     def after(self) -> Then:
         """The same where x0 is only the last part of the sum: what was summed up before is the last of the extras."""
         from ..nests.body import BodyBuilder

@@ -31,6 +31,10 @@ class Lap:
     def __str__(self) -> str:
         return f"lap {self.first}:{self.second}:{self.stride}:{self.reach}"
 
+    def exchanged(self) -> Lap:
+        """The same of the tensor whose last two dims are exchanged."""
+        return Lap(self.second, self.first, self.reach, self.stride)
+
     def distinct(self, a: Any, b: Any) -> Any:
         """How many places `a` steps of the first digit and `b` of the second lead to. (An upper bound where the strides
         leave gaps.)"""
@@ -65,6 +69,10 @@ class Window:
 
     def __bool__(self) -> bool:
         return any(self.units) or bool(self.laps)
+
+    def exchanged(self) -> Window:
+        """The window of the tensor whose last two dims are exchanged."""
+        return Window(self.units[::-1], tuple(sorted(lap.exchanged() for lap in self.laps)))
 
     def of(self, dim: int) -> tuple[int, ...]:
         """The units of logical dim `dim` (1 or 2; a batch has none)."""

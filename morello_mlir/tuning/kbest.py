@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..actions import Action, TableKey, explore, key_of, limits_of, matters, remaining, spec_of
+from ..actions import Action, ExchangeAction, TableKey, explore, key_of, limits_of, matters, remaining, spec_of
 from ..actions.space import holds
 from ..lowering.plan import Plan, Planner
 from ..search.schedule import Node
@@ -29,11 +29,13 @@ LIMITS = ("VRF", "L1", "L2")
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A goal: table key, sizes (b, m, k, n), what is left (VRF, L1, L2)."""
+    """A goal: table key, sizes (b, m, k, n), what is left (VRF, L1, L2). exchanged: it is part of the transposed
+    problem, which has tables of its own."""
 
     key: TableKey
     sizes: tuple[int, ...]
     left: tuple[int, ...]
+    exchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ class KBest:
         self._planner = Planner(target)
         self._states: dict[_Point, _State] = {}
         dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))
-        self._tables = self._search.tables_of(key_of(self.spec, target), dims, limits_of(self.spec, target))
-        left = limits_of(self.spec, target)
-        self._root = self._point(key_of(self.spec, target), dims, left)
+        key, left = key_of(self.spec, target), limits_of(self.spec, target)
+        self._tables = {False: self._search.tables_of(key, dims, left)}
+        self._root = self._point(key, dims, left, False)
 
     def __iter__(self) -> Iterator[Solution]:
         rank = 0
@@ -90,9 +92,10 @@ class KBest:
     # ------------------------------------------------------------ the hypergraph
 
     @staticmethod
-    def _point(key: TableKey, dims: dict[str, int], left: dict[str, int]) -> _Point:
+    def _point(key: TableKey, dims: dict[str, int], left: dict[str, int], exchanged: bool) -> _Point:
         """A point; limits that cannot matter any more do not tell points apart."""
-        return _Point(key, tuple(dims[d] for d in DIMS), tuple(left[m] if matters(key, m) else 0 for m in LIMITS))
+        own = tuple(left[m] if matters(key, m) else 0 for m in LIMITS)
+        return _Point(key, tuple(dims[d] for d in DIMS), own, exchanged)
 
     def _edges(self, point: _Point) -> Iterator[_Edge]:
         dims = dict(zip(DIMS, point.sizes, strict=True))
@@ -102,7 +105,12 @@ class KBest:
                 continue
             after = remaining(action, point.key, dims, left, self.target)
             children = action.children(point.key, dims)
-            below = [self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after) for c in children if c.count]
+            exchanged = point.exchanged != isinstance(action, ExchangeAction)
+            if exchanged not in self._tables:
+                self._tables[exchanged] = self._search.tables_below(self._tables[False], action, children, after)
+            below = [
+                self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after, exchanged) for c in children if c.count
+            ]
             absent = [0.0] * (len(children) - len(below))
             yield _Edge(action, partial(_priced, action, point.key, dims, self.target, absent), tuple(below))
 
@@ -110,7 +118,7 @@ class KBest:
         """The optimal cost at a point, without deriving a tree."""
         dims = dict(zip(DIMS, point.sizes, strict=True))
         left = dict(zip(LIMITS, point.left, strict=True))
-        return self._search.value(self._tables, point.key, dims, left)
+        return self._search.value(self._tables[point.exchanged], point.key, dims, left)
 
     def _state(self, point: _Point) -> _State:
         state = self._states.get(point)

@@ -18,7 +18,7 @@ from test_search import brute_force
 
 from morello_mlir import dialect
 from morello_mlir.actions import closure
-from morello_mlir.errors import SpecError
+from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.lowering import apply_all
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.views import Operand, View
@@ -142,6 +142,47 @@ def test_the_tree_costs_what_the_table_says(text: str) -> None:
     solution = search.solve(spec)
     assert search.price(solution.spec, solution.schedule) == solution.cost == search.cost(spec)
     assert parse(to_text(solution.schedule)) == solution.schedule
+
+
+#: Channels first: 64 filters over an image whose lines have 14 places.
+CHANNELS_FIRST = (
+    "Matmul([1, 64, 288, 196], (f32, GL, row_major, const), "
+    "(f32, GL, row_major, s4, k%9%3, n%14, lap 1:1:1:1, lap 3:14:1:1), (f32, GL, row_major), serial)"
+)
+
+
+def test_exchanged_the_image_is_broadcast_in_place() -> None:
+    """With channels first the transposed problem is the cheaper one, and has no copy of the image."""
+    search, spec = Search(TARGETS["avx512"]), Spec.parse(CHANNELS_FIRST)
+    solution = search.solve(spec)
+    text = to_text(solution.schedule)
+    assert text.startswith("exchange\nto_accum\npack_ahead rhs as [b, n/") and "lhs to L2 as" not in text
+    assert search.price(spec, solution.schedule) == solution.cost
+    plain = search.complete(spec, parse("to_accum\n?"))
+    assert plain.cost > solution.cost
+
+
+def test_exchange_is_its_own_inverse() -> None:
+    from morello_mlir.actions import key_of
+
+    key = key_of(Spec.parse(CHANNELS_FIRST), AVX2)
+    assert key.exchanged() != key == key.exchanged().exchanged()
+    view = View("f32", (1, 288, 196), (0, 196, 14, 1, 16, 1), units=((9, 3), (14,)))
+    assert view.exchanged().sizes == (1, 196, 288) and view.exchanged().units == ((14,), (9, 3))
+    assert view.exchanged().strides == (0, 16, 1, 196, 14, 1) and view.exchanged().exchanged() == view
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("to_accum\npack_ahead lhs as [b, m/6, k, m%6]\nexchange\n?", "before any is packed"),
+        ("exchange\nexchange\n?", "the output is column-major"),
+        ("to_accum\nmove lhs to L2\nexchange\n?", "while all of them are in GL"),
+    ],
+)
+def test_where_operands_are_not_exchanged(text: str, why: str) -> None:
+    with pytest.raises(ScheduleError, match=why):
+        Search(AVX2).complete(Spec.parse(CHANNELS_FIRST), parse(text))
 
 
 def test_memo_and_search_agree(tmp_path) -> None:
@@ -446,6 +487,51 @@ def test_padding(dtype: str, low: tuple[int, ...], high: tuple[int, ...]) -> Non
     image = np.random.default_rng(0).integers(-9, 9, shape).astype(NUMPY[dtype])
     want = np.pad(image, list(zip(low, high, strict=True)), constant_values=7)
     np.testing.assert_array_equal(np.asarray(compiled(text, threads=1).f(image)), want)
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_channels_first_with_what_follows(target: str, stride: int) -> None:
+    """Exchanged, the tile is transposed before anything is done to it: a bias along channels, a residual, a cast."""
+    from morello_mlir import compile as compiled
+
+    if not host_runs(TARGETS[target]):
+        pytest.skip(f"the host has no {target}")
+    rng = np.random.default_rng(0)
+    size, out = 15, (15 - 3) // stride + 1
+    shapes = ((1, 5, size, size), (37, 5, 3, 3), (37,), (1, 37, out, out))
+    image, weight, bias, more = (rng.standard_normal(s, np.float32) for s in shapes)
+    kinds = [f"tensor<{'x'.join(map(str, s))}xf32>" for s in shapes]
+    text = f"""func.func @f(%a: {kinds[0]}, %w: {kinds[1]}, %b: {kinds[2]}, %m: {kinds[3]}) -> {kinds[3]} {{
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : {kinds[3]}
+      %o = linalg.fill ins(%z : f32) outs(%e : {kinds[3]}) -> {kinds[3]}
+      %r = linalg.conv_2d_nchw_fchw {{morello.schedule = ["exchange", "?"], strides = dense<{stride}> : tensor<2xi64>}}
+        ins(%a, %w : {kinds[0]}, {kinds[1]}) outs(%o : {kinds[3]}) -> {kinds[3]}
+      %s = linalg.generic {{
+        indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>, affine_map<(n, f, h, w) -> (f)>,
+                         affine_map<(n, f, h, w) -> (n, f, h, w)>, affine_map<(n, f, h, w) -> (n, f, h, w)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+        ins(%r, %b, %m : {kinds[3]}, {kinds[2]}, {kinds[3]}) outs(%e : {kinds[3]}) {{
+      ^bb0(%x: f32, %y: f32, %u: f32, %v: f32):
+        %t = arith.addf %x, %y : f32
+        %q = arith.addf %t, %u : f32
+        %p = arith.maximumf %q, %z : f32
+        linalg.yield %p : f32
+      }} -> {kinds[3]}
+      return %s : {kinds[3]}
+    }}"""
+    module = compiled(text, constants={1: weight, 2: bias}, target=target, threads=1, memo="off")
+    got = np.asarray(module.f(image, more))
+    spec = next(s for s in module.specs if s["function"] == "Matmul")
+    assert "\nexchange\n" in "\n" + str(spec["schedule"]) and "then" in str(spec["spec"])
+    sums = sum(
+        np.einsum("chw,fc->fhw", image[0, :, i:, j:][:, : stride * out : stride, : stride * out : stride],
+                  weight[:, :, i, j])
+        for i in range(3) for j in range(3)
+    )  # fmt: skip
+    want = np.maximum(sums + bias[:, None, None] + more[0], 0)
+    np.testing.assert_allclose(got[0], want, rtol=1e-4, atol=1e-4)
 
 
 def test_padded_convolution_with_what_follows() -> None:

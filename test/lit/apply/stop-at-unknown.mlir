@@ -1,6 +1,6 @@
 // RUN: not morello-opt %s --morello-apply="target=avx2 stop-at=lunch" 2>&1 | FileCheck %s
 // RUN: echo 'module {}' | not morello-opt --morello-apply="target=avx2 stop-at=lunch" 2>&1 | FileCheck %s
-// CHECK: error: '{{.*}}' op stop-at=lunch: expected a number of steps or one of to_accum, pack_ahead, tile, split, parallel, serial, move, pack, kernel
+// CHECK: error: '{{.*}}' op stop-at=lunch: expected a number of steps or one of to_accum, exchange, pack_ahead, tile, split, parallel, serial, move, pack, kernel
 
 func.func @product(%a: memref<1x4x4xf32>, %b: memref<1x4x4xf32>, %c: memref<1x4x4xf32>) {
   "morello.spec"(%a, %b, %c) {

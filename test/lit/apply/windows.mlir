@@ -31,6 +31,20 @@ func.func @packed(%a: memref<1x4x4xf32>, %b: memref<1x4x4x8xf32, strided<[100, 4
   return
 }
 
+// Exchanged, elements of the image are broadcast in place, and columns of the tile are stored as rows.
+// CHECK-LABEL: func.func private @morello_broadcast_fma_4x4x8
+// CHECK-COUNT-4:   vector.broadcast
+// CHECK:           vector.shuffle
+// CHECK-COUNT-8:   vector.store
+func.func @exchanged(%a: memref<1x8x4xf32>, %b: memref<1x4x2x4xf32, strided<[100, 40, 12, 1]>>, %c: memref<1x8x8xf32>) {
+  "morello.spec"(%a, %b, %c) {
+    function = "Matmul", dims = array<i64: 1, 8, 4, 8>,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major, s16, n%4)", "(f32, GL, row_major)"], serial,
+    schedule = ["exchange", "to_accum", "move rhs to L2 as [b, n/16, k, n%16]", "move lhs to L2", "move out to L2", "tile m by 4:", "    move out to L1", "    move out to VRF", "    kernel broadcast_fma"]
+  } : (memref<1x8x4xf32>, memref<1x4x2x4xf32, strided<[100, 40, 12, 1]>>, memref<1x8x8xf32>) -> ()
+  return
+}
+
 // Accumulators go through the lines of the window, twelve steps each.
 // CHECK-LABEL: func.func private @morello_broadcast_fma_4x36x8
 // CHECK:         scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
