@@ -6,7 +6,7 @@ from .base import Action, Child, reason
 from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
 from .registry import KERNELS
-from .select import PAIR_KERNELS, DotFma, KernelAction, PairKernel, in_flight
+from .select import PAIR_KERNELS, STEPS_OF_FOUR, DotFma, KernelAction, PairKernel, in_flight
 from .space import (
     action_of,
     check,
@@ -30,6 +30,7 @@ from .tile import ExchangeAction, TileAction, ToAccumAction, WithinAction
 __all__ = [
     "KERNELS",
     "PAIR_KERNELS",
+    "STEPS_OF_FOUR",
     "TILE_KERNELS",
     "Action",
     "Child",

@@ -18,6 +18,8 @@ from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum
 CACHES = ("L2", "L1")
 
 
+#: Register tiles of up to so many vectors have loops of four k steps, larger ones of two.
+STEPS_OF_FOUR = 16
 #: A form of panels: the size of the groups, and the dtype where that changes.
 Form = tuple[int, str | None]
 
@@ -163,7 +165,8 @@ class BroadcastFma(KernelAction):
             if rhs.stride < target.vector_bytes:
                 per_step = per_step * c.unaligned
             per_step = per_step + (n % lanes > 0) * 0.5
-        work = np.where(np.isfinite(per_step), per_step, 0.0) * k
+        steps = ceil_div(k, steps_together(key, dims, target))
+        work = np.where(np.isfinite(per_step), per_step, 0.0) * steps
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
         cycles = vector_cycles(work, target, *streams) + c.call
         lhs = key.operands[0]
@@ -173,6 +176,19 @@ class BroadcastFma(KernelAction):
             waits = (n <= lanes) * (m > c.burst_rows * far_apart)
             cycles = cycles + waits * footprint(key, 0, dims).lines * c.lone_line
         return fixed(cycles)
+
+
+def steps_together(key: TableKey, dims: Dims, target: Target) -> Any:
+    """How many k steps `broadcast_fma` takes in one vector: several where the columns fill a part of it, both inputs
+    lie in place along their rows, and shuffles are free (`morello_mlir/lowering/narrow.py`)."""
+    lhs, rhs, _ = key.operands
+    plain = not (lhs.layout.is_packed or rhs.layout.is_packed or lhs.window or rhs.window)
+    if not (target.shuffles and plain and is_float(key.dtype)) or key.kernels or lhs.layout.innermost != 2:
+        return 1
+    lanes, n = target.lanes(key.dtype), dims["n"]
+    several = (n > 1) * lhs.unit
+    two, four = several * (2 * n <= lanes), several * (4 * n <= lanes) * (dims["m"] <= STEPS_OF_FOUR)
+    return 1 + two + 2 * four
 
 
 def runs_along_k(rhs: OperandState) -> bool:

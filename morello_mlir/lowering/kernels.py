@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..actions import PAIR_KERNELS
+from ..actions import PAIR_KERNELS, STEPS_OF_FOUR
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
 from .digits import Digit, digits_of, place_of
@@ -84,7 +84,7 @@ _STRAIGHT = 320
 
 def unroll(rows: int, vectors: int, kernel: str = "") -> int:
     """K steps in one iteration of the loop: enough to hide its own instructions, no more than pays for compiling."""
-    return (4 if rows * vectors <= 16 else 2) * GROUPS.get(kernel, 1)
+    return (4 if rows * vectors <= STEPS_OF_FOUR else 2) * GROUPS.get(kernel, 1)
 
 
 def is_straight(rows: int, vectors: int, depth: int) -> bool:
@@ -241,7 +241,7 @@ def _steps(
 ) -> list[str]:
     """`count` k steps from `at` (offsets in lhs and rhs), without a loop."""
     if together:
-        return together.steps(b, (a, w), at, s.lhs_row, tile.values, count)
+        return together.steps(b, (a, w), at, (s.lhs_row, s.rhs_step), tile.values, count)
     values = list(tile.values)
     spread = spreads(b, tile.rows, tile.vectors, s.lhs_step, a.dtype)
     pairs: dict[int, tuple[str, str]] = {}

@@ -223,7 +223,7 @@ class Target:
     broadcast kernel for (rows, vectors), where measured; `kernel_cycles` fills the rest in. accumulators: dtypes in
     which its kernels add up. narrow: kernels for narrow element types. streams: what nests cost.
     cpu, features: what code generation is told ('' = the host's). shuffles: whether shuffles of vectors run beside
-    multiply-adds, and take none of their places; code depends on it, schedules do not.
+    multiply-adds, and take none of their places.
     """
 
     name: str
@@ -319,6 +319,7 @@ class Target:
             self.dtypes,
             sorted(self.kernel_table.items()),
             COST_UNITS,
+            *(["shuffles"] if self.shuffles else []),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

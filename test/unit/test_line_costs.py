@@ -161,3 +161,26 @@ def test_setting_out_to_pack_is_paid_once_whatever_the_size():
         paid = cost(MoveAction(1, "L2", layout), 8, 64, n, "GL, row_major", "GL, row_major", pack_start=7.0)
         free = cost(MoveAction(1, "L2", layout), 8, 64, n, "GL, row_major", "GL, row_major", pack_start=0.0)
         assert paid - free == 7
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "rhs", "together"),
+    [
+        (12, 16, "L1, row_major, s128", 1),
+        (12, 8, "L1, row_major, s128", 2),
+        (12, 5, "L1, row_major, s128", 2),
+        (12, 4, "L1, row_major, s128", 4),
+        (20, 4, "L1, row_major, s128", 2),
+        (12, 1, "L1, row_major, s128", 1),
+        (12, 4, "L1, [b, n/16, k, n%16]", 1),
+    ],
+)
+def test_few_columns_take_several_steps_a_vector_where_shuffles_are_free(m, n, rhs, together):
+    spec = f"MatmulAccum([1, {m}, 64, {n}], (f32, L1, row_major, s128), (f32, {rhs}), (f32, VRF, row_major), serial)"
+    for shuffles, steps in ((True, 64 / together), (False, 64)):
+        target = replace(BASE, costs=replace(BASE.costs, kernel_scale=1.0, unaligned=1.0), shuffles=shuffles)
+        parsed = Spec.parse(spec)
+        dims = dict(zip(parsed.info.dims, parsed.dims, strict=True))
+        tail = 0.5 if n < 16 and "%" not in rhs else 0.0
+        want = steps * (target.kernel_cycles[m, 1] + tail)
+        assert KERNEL.cost(key_of(parsed, target), dims, target) / 1000 == pytest.approx(want)

@@ -61,18 +61,22 @@ def test_vectors_of_several_steps(target: str, dtype: str) -> None:
     check(cases, target)
 
 
-def test_pairs_of_steps_are_spread() -> None:
-    """One vector under eight rows and more, where shuffles are free: even and odd depths, with and without a loop."""
+FREE = replace(TARGETS["avx512"], shuffles=True)
+
+
+@pytest.mark.skipif(not host_runs(FREE), reason="the host has no avx512")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_steps_are_brought_together_where_shuffles_are_free(dtype: str) -> None:
+    """One vector or a part of one under few and many rows, rhs with and without gaps: even and odd depths, loops."""
     body = in_l1(Move("out", "VRF", None, Kernel("broadcast_fma")))
+    lanes = FREE.lanes(dtype)
     cases = [
-        Case((1, m, k, n), "f32", (ROWS, ROWS, ROWS), True, body)
-        for m in (8, 9, 16)
-        for n in (9, 16)
-        for k in (1, 2, 7, 16, 101)
+        Case((1, m, k, n), dtype, (ROWS, (ROWS, Storage(row_pad=3))[(m + k + n) % 2], ROWS), True, body)
+        for m in (1, 8, 9, 20)
+        for n in (2, 3, lanes // 2 - 1, lanes // 2, lanes // 2 + 1, lanes)
+        for k in (1, 2, 7, 16, 37)
     ]
-    if not host_runs(TARGETS["avx512"]):
-        pytest.skip("the host has no avx512")
-    library = compile_cases(cases, replace(TARGETS["avx512"], shuffles=True))
+    library = compile_cases(cases, FREE)
     for i, case in enumerate(cases):
         got, want = run_case(library.addresses[f"case{i}"], case, np.random.default_rng(i))
         assert_close(got, want, case.dims[2])
