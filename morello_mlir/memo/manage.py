@@ -287,6 +287,11 @@ def pack(store: Store, space: str | None = None) -> tuple[int, int]:
     return before, after
 
 
+def is_loose(store: Store, space: str) -> bool:
+    """Whether there are records of `space` that `pack` would put together with others."""
+    return any(not r.shape.startswith("packed") and pattern_of(parse_key(r.key)) for r in store.rows(space))
+
+
 def _within(table: Record, other: Record) -> bool:
     return all(a <= b for a, b in zip(table.boxes.shape, other.boxes.shape, strict=True))
 
@@ -316,6 +321,7 @@ __all__ = [
     "current_spaces",
     "figures",
     "hit_rate",
+    "is_loose",
     "keep_spaces",
     "merge",
     "merge_winners",

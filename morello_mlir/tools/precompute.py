@@ -15,10 +15,12 @@ from ..errors import InputError
 from ..targets import Target, get_target, thread_count
 
 #: Threads of the goals that are shipped, in two parts: what few cores need is there first.
-SHIPPED_THREADS = ("1,2", "4,8")
+SHIPPED_THREADS = ("1,2", "4,8,16")
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
 ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for rhs in ("row", "col"))
+#: What is shipped: these, and weights that are packed ahead, in whichever layout they come.
+SHIPPED_LAYOUTS = f"{ALL_LAYOUTS},row_major:const"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtypes", default="f32", metavar="NAME,...", help="default: f32")
     parser.add_argument("--max-size", type=int, metavar="N",
                         help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
-    parser.add_argument("--layouts", default=ALL_LAYOUTS, metavar="LHS:RHS,...",
-                        help="default: all four of row_major and col_major; const for an operand that is packed ahead, "
-                        "besides the layout in which it comes")  # fmt: skip
+    parser.add_argument("--layouts", default="", metavar="LHS:RHS,...",
+                        help="default: all four of row_major and col_major, with --ship row_major:const besides; const "
+                        "is for an operand that is packed ahead, besides the layout in which it comes")  # fmt: skip
     parser.add_argument("--threads", default="", metavar="N,...",
                         help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
                         f"of this process say; {','.join(SHIPPED_THREADS)} with --ship)")  # fmt: skip
@@ -84,16 +86,20 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
             path = shipped_path(target)
             if target.fingerprint not in {t.fingerprint for t in shipped_targets(path.stem).values()}:
                 raise InputError(f"{target.cpu or target.name} is not among the targets that are shipped")
-            if _fill(options, target, path, threads):
-                store = Store(path)
+            _fill(options, target, path, threads)
+            store = Store(path)
+            # What an interrupted run has left is packed by the next.
+            loose = manage.is_loose(store, space_of(target))
+            if loose:
                 manage.pack(store, space_of(target))
-                store.close()
+            store.close()
+            if loose:
                 precompute.compact(path)
                 print(f"{path}: {path.stat().st_size} bytes", flush=True)
 
 
-def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str) -> int:
-    """Fills the memo at `path` for `target` and so many threads; returns how many goals were not there yet."""
+def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str) -> None:
+    """Fills the memo at `path` for `target` and so many threads."""
     from ..memo import precompute
     from ..memo.store import Store
 
@@ -110,7 +116,6 @@ def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str)
     store.close()
     seconds = time.monotonic() - started
     print(f"{path}: {goals} goals for {name} in {seconds:.0f} s, {path.stat().st_size} bytes", flush=True)
-    return goals
 
 
 def _families(options: argparse.Namespace, threads: str) -> list[Any]:
@@ -122,7 +127,8 @@ def _families(options: argparse.Namespace, threads: str) -> list[Any]:
             raise InputError(f"cannot precompute '{name}' (have {', '.join(FUNCTIONS)})")
     if options.max_size < 1 or options.jobs < 1:
         raise InputError("--max-size and --jobs must be positive")
-    pairs = [tuple(pair.split(":")) for pair in options.layouts.split(",")]
+    layouts = options.layouts or (SHIPPED_LAYOUTS if options.ship else ALL_LAYOUTS)
+    pairs = [tuple(pair.split(":")) for pair in layouts.split(",")]
     for pair in pairs:
         if len(pair) != 2 or any(layout not in (*LAYOUTS, CONST) for layout in pair):
             raise InputError(f"--layouts: expected LHS:RHS of {', '.join(LAYOUTS)} or {CONST}, not '{':'.join(pair)}'")
