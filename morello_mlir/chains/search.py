@@ -22,6 +22,7 @@ from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, answer_space
 from ..nests import NestSpec
 from ..nests.search import nest_search_for
+from ..search.solution import Solved
 from ..search.solve import Search, search_for
 from ..search.then import then_cost
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
@@ -35,18 +36,8 @@ from .spec import ChainSpec
 
 
 @dataclass(frozen=True, slots=True)
-class ChainSolution:
-    """As `Solution`, of a chain."""
-
-    spec: ChainSpec
-    schedule: Node
-    cost: int
-    source: str
-    seconds: float
-
-    @property
-    def cycles(self) -> float:
-        return self.cost / COST_UNITS
+class ChainSolution(Solved[ChainSpec, Node]):
+    """Of a chain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, Answers, answer_space
 from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children, has_hole, parse, to_text
+from ..search.solution import Solved
 from ..search.solve import Search
-from ..targets import COST_UNITS, Target, thread_count
+from ..targets import Target, thread_count
 from .actions import check_tree, goal, positions, rewritten
 from .cost import RowsModel, own_cost
 from .fill import fill, with_children
@@ -25,19 +26,8 @@ from .spec import NestSpec
 
 
 @dataclass(frozen=True, slots=True)
-class NestSolution:
-    """As `search.solve.Solution`: a schedule of a nest and its predicted cost in integer units. spec: the goal that it
-    is for, whose dims it names."""
-
-    spec: NestSpec
-    schedule: Node
-    cost: int
-    source: str
-    seconds: float
-
-    @property
-    def cycles(self) -> float:
-        return self.cost / COST_UNITS
+class NestSolution(Solved[NestSpec, Node]):
+    """Of a nest."""
 
 
 #: Among the dims that are cut: parts are made above.

@@ -30,6 +30,7 @@ from ..errors import ScheduleError, SpecError
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .schedule import Hole, Node, children, parse, to_text
+from .solution import Solved
 from .tables import AXES, Tables
 from .then import then_cost
 
@@ -41,22 +42,8 @@ TABLE_CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
-    """A schedule and its predicted cost in integer units.
-
-    source: `search`, `memo` (found before: by this process, or in the user's file), `shipped` (with the package),
-    `measured` (see `tuning`) or `manual`.
-    """
-
-    spec: Spec
-    schedule: Node
-    cost: int
-    source: str
-    seconds: float
-
-    @property
-    def cycles(self) -> float:
-        return self.cost / COST_UNITS
+class Solution(Solved[Spec, Node]):
+    """Of a contraction."""
 
 
 class Search:
