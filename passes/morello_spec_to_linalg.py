@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import mlir.ir as ir
 from mlir.dialects import arith, linalg, memref
 
-from morello_mlir.dialect import SpecOp, nest_ops, spec_ops
+from morello_mlir.chains import ChainSpec
+from morello_mlir.dialect import SpecOp, build_nest_op, build_spec_op, chain_ops, nest_ops, spec_ops
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting.generic import generic
 from morello_mlir.lifting.nests import to_loops
@@ -23,7 +24,7 @@ from .base import Pass
 @dataclass(frozen=True)
 class SpecToLinalg(Pass):
     """Say in linalg what `morello.spec` ops compute, whatever their schedules: the reference of a check. Of
-    `morello.nest` ops it makes plain loops.
+    `morello.nest` ops it makes plain loops, of chains their stages one after another, with buffers between them.
 
     Ops whose operands are packed or in registers, as a partly executed schedule leaves them, stay.
     """
@@ -33,6 +34,11 @@ class SpecToLinalg(Pass):
     anchor: ClassVar[str | None] = None
 
     def run(self, op: Any) -> None:
+        for chain in chain_ops(op):
+            try:
+                _apart(chain.operation, chain.spec)
+            except SpecError as error:
+                self.fail(chain.operation, str(error))
         for nest in nest_ops(op):
             try:
                 to_loops(nest.operation, nest.spec)
@@ -68,6 +74,27 @@ class SpecToLinalg(Pass):
             if sums != out:
                 memref.dealloc(sums)
         op.erase()
+
+
+def _apart(op: Any, spec: ChainSpec) -> None:
+    """Replaces a chain by its stages as ops of their own."""
+    values = dict(zip(spec.names, op.operands, strict=True))
+    between = []
+    with ir.InsertionPoint(op), op.location:
+        for at, stage in enumerate(spec.stages):
+            made = "y" if at + 1 == len(spec.stages) else f"t{at}"
+            if made not in values:
+                values[made] = memref.alloc(ir.MemRefType.get(stage.shape, ir.Type.parse(stage.dtype)), [], [])
+                between.append(values[made])
+            operands = [values[name] for name in stage.reads]
+            if isinstance(stage.goal, Spec):
+                # What is done to the sums has its operands behind the output.
+                build_spec_op(stage.goal, [*operands[:2], values[made], *operands[2:]])
+            else:
+                build_nest_op(stage.goal, [*operands, values[made]])
+        for value in between:
+            memref.dealloc(value)
+    op.erase()
 
 
 def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:

@@ -59,3 +59,24 @@ func.func @then(%a: memref<1x4x5xf32>, %b: memref<1x5x6xf32>, %c: memref<1x4x6xf
     : (memref<1x4x5xi8>, memref<1x5x6xi8>, memref<1x4x6xi8>) -> ()
   return
 }
+
+// A chain, whatever its schedule: its stages one after another, with buffers between them.
+// CHECK-LABEL: func.func @chain
+// CHECK: %[[T0:.*]] = memref.alloc() : memref<3x5x13xf32>
+// CHECK: linalg.fill {{.*}} outs(%[[T0]]
+// CHECK: linalg.batch_matmul ins(%arg0, %arg1 : {{.*}}) outs(%[[T0]]
+// CHECK: %[[T1:.*]] = memref.alloc() : memref<3x5x13xf32>
+// CHECK: math.exp
+// CHECK: linalg.batch_matmul ins(%[[T1]], %arg2 : {{.*}}) outs(%arg3
+// CHECK: memref.dealloc %[[T0]]
+// CHECK: memref.dealloc %[[T1]]
+// CHECK-NOT: morello.
+func.func @chain(%a: memref<3x5x5xf32>, %b: memref<3x5x13xf32>, %c: memref<3x13x4xf32>, %o: memref<3x5x4xf32>) {
+  "morello.chain4"(%a, %b, %c, %o) {
+    function = "Chain", dims = array<i64: 3, 5>, serial, schedule = ["?"],
+    stages = ["t0 = Matmul([3, 5, 5, 13], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial) of x0, x1",
+              "t1 = Map([3, 5, 13], (f32, GL, [65, 13, 1]), (f32, GL, [65, 13, 1]), \22y = exp(x0)\22, serial) of t0",
+              "y = Matmul([3, 5, 13, 4], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial) of t1, x2"]
+  } : (memref<3x5x5xf32>, memref<3x5x13xf32>, memref<3x13x4xf32>, memref<3x5x4xf32>) -> ()
+  return
+}
