@@ -95,17 +95,19 @@ def build(module: Any, request: Request, constants: Constants) -> Build:
             # Nothing fails to compile because our passes cannot deal with it; but nobody should wonder why it is slow.
             plain = replace(request, settings=replace(request.settings, optimize=False))
             built = _Builder(module, plain, constants).run()
-            warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error}", stacklevel=2)
+            how = f"set {STRICT}=1 to have it as an error, with its place"
+            warnings.warn(f"@{request.entry} is compiled by upstream's passes alone: {error} ({how})", stacklevel=2)
             return built
 
 
 def _has_schedules(module: Any) -> bool:
-    """Whether somebody wrote schedules, or Specs, into the module."""
-    from morello_mlir.dialect import is_spec
+    """Whether somebody wrote schedules, or goals, into the module."""
+    from morello_mlir.dialect import is_chain, is_nest, is_spec
     from morello_mlir.lifting.emit import SCHEDULE
     from morello_mlir.passes.symbols import all_ops
 
-    return any(is_spec(op.name) or SCHEDULE in op.attributes for op in all_ops(module))
+    kinds = (is_spec, is_nest, is_chain)
+    return any(SCHEDULE in op.attributes or any(kind(op.name) for kind in kinds) for op in all_ops(module))
 
 
 class _OptimizerError(Exception):

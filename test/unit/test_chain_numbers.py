@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import morello_mlir
+from morello_mlir.errors import CompileError
 
 ROW = "(f32, GL, row_major)"
 SOFTMAX = "m = max(x0); e = exp(sub(x0, m)); s = sum(e); y = div(e, s)"
@@ -45,13 +46,16 @@ def module(b: int, m: int, d: int, n: int, e: int, *, then: str = "", threads: i
     )
 
 
-def check(b: int, m: int, d: int, n: int, e: int, *, then: str = "", threads: int = 1, schedule: str = "") -> None:
+def check(
+    b: int, m: int, d: int, n: int, e: int, *, then: str = "", threads: int = 1, schedule: str = "", ours: bool = True
+) -> None:
+    """ours: by our passes; else what `--check` compares with, which does not look at the schedule."""
     rng = np.random.default_rng(b + m + d + n + e)
     shapes = ((b, m, d), (b, n, d), (n,), (b, n, e))
     q, k, w, v = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
     out = np.full((b, m, e), np.nan, np.float32)
     text = module(b, m, d, n, e, then=then, threads=threads, schedule=schedule)
-    compiled = morello_mlir.compile(text, target="avx2", memo="off", threads=threads)
+    compiled = morello_mlir.compile(text, target="avx2", memo="off", threads=threads, optimize=ours)
     compiled.f(q, k, w, v, out)
     scores = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1)
     scores = scores * w if then else scores
@@ -102,6 +106,19 @@ SHARED = "parallel tile m by 4:\n    tile b by 1:\n        ?\nrest:\n    ?"
 @pytest.mark.parametrize("then", ["", SCALE])
 def test_schedules_by_hand(schedule: str, threads: int, then: str) -> None:
     check(2, 10, 5, 16, 6, then=then, threads=threads, schedule=schedule)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1, 1), (2, 7, 5, 13, 3), (1, 4, 3, 1, 2)])
+@pytest.mark.parametrize("then", ["", SCALE])
+def test_the_reference_of_a_check(sizes: tuple[int, int, int, int, int], then: str) -> None:
+    check(*sizes, then=then, ours=False, schedule="tile b by 99:\n    ?")
+
+
+def test_an_illegal_schedule_is_an_error() -> None:
+    """And not code by other passes: it says what is wrong with it."""
+    text = module(2, 10, 5, 16, 6, schedule="tile m by 99:\n    ?")
+    with pytest.raises(CompileError, match=r"tile m by 99: the size must be less than m=10"):
+        morello_mlir.compile(text, target="avx2", memo="off", threads=1)
 
 
 def test_constants_of_the_module_stay() -> None:
