@@ -4,13 +4,15 @@
     morello-lower-upstream   whatever is left, to the llvm dialect
     morello-default          group, bufferize, lift, search, apply, lower
 
-Every function returns the elements of a pipeline on `builtin.module`, as text; its keyword parameters are the options.
+Every function returns the elements of a pipeline on `builtin.module`, as text (see `registry.NamedPipeline`).
 """
 
 from __future__ import annotations
 
 import importlib.util
 from typing import Any
+
+from morello_mlir.runtime.settings import Settings
 
 from . import registry
 
@@ -93,66 +95,30 @@ def morello_lower_upstream(embedded: bool = False) -> str:
     return ",".join((*checks, *_TO_LOOPS, *pool, bare, *_TO_CONTROL_FLOW, *assertions, *_TO_LLVM))
 
 
-def morello_default(
-    target: str = "host",
-    memo: str = "",
-    threads: int = 0,
-    optimize: bool = True,
-    top_k: int | None = None,
-    measure: bool = False,
-    pack_constants: bool = True,
-    nests: bool = True,
-) -> str:
-    """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect
+def morello_default(settings: Settings) -> str:
+    """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect"""
+    return ",".join(text for text in stages(settings, embedded=False).values() if text)
 
-    target:   the machine to search for.
-    memo:     the memo file, `off`, or empty for the default.
-    threads:  how many threads the code may use; 0 is one.
-    optimize: false leaves everything to upstream's passes.
-    top_k, measure: of `morello-search`: time the cheapest schedules on this machine, and take the fastest.
-    pack_constants: whether weights are packed once instead of in every call.
-    nests: whether elementwise ops, reductions and chains of them are lifted too.
+
+def stages(settings: Settings, *, embedded: bool = True) -> dict[str, str]:
+    """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty.
+
+    embedded: as for `morello_lower_upstream`.
     """
-    steps = stages(
-        target=target,
-        memo=memo,
-        threads=threads,
-        optimize=optimize,
-        top_k=top_k,
-        measure=measure,
-        pack_constants=pack_constants,
-        nests=nests,
-        embedded=False,
-    )
-    return ",".join(text for text in steps.values() if text)
-
-
-def stages(
-    *,
-    target: str = "host",
-    memo: str = "",
-    threads: int = 0,
-    optimize: bool = True,
-    top_k: int | None = None,
-    measure: bool = False,
-    pack_constants: bool = True,
-    nests: bool = True,
-    embedded: bool = True,
-) -> dict[str, str]:
-    """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty."""
     # Times differ from run to run: the text of a module says them only to who asked.
     given = {
-        "target": target,
-        "memo": memo,
-        "threads": threads or "",
+        "target": settings.target,
+        "memo": settings.memo,
+        "threads": settings.threads or "",
         "timing": "true" if embedded else "",
-        "top-k": "" if top_k is None else top_k,
-        "measure": "true" if measure else "",
-        "pack-constants": "" if pack_constants else "false",
-        "nests": "" if nests else "false",
+        "top-k": "" if settings.top_k is None else settings.top_k,
+        "measure": "true" if settings.measure else "",
+        "pack-constants": "" if settings.pack_constants else "false",
+        "nests": "" if settings.nests else "false",
     }
+    optimize, nests = settings.optimize, settings.optimize and settings.nests
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
-    tidy, fuse, chain = ("morello-tidy", "morello-fuse", "morello-chain") if optimize and nests else ("", "", "")
+    tidy, fuse, chain = ("morello-tidy", "morello-fuse", "morello-chain") if nests else ("", "", "")
     # Without our passes, Specs that are written in the module are what they compute.
     lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain)
     return {

@@ -7,6 +7,7 @@ an error.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import typing
@@ -69,9 +70,10 @@ class NamedPipeline:
     """A name that stands for pipeline text.
 
     `function` returns the elements of a pipeline on `builtin.module`, as text. Its keyword parameters (annotated, with
-    defaults) are the options, spelled as those of a pass are; `Annotated[int, "help"]` documents one. A function with
-    the single parameter `options` gets the raw text of each option in a dict instead, and checks them itself. The first
-    line of its docstring is the summary.
+    defaults) are the options, spelled as those of a pass are; `Annotated[int, "help"]` documents one. Where its single
+    parameter is a dataclass, the fields of that are (as they are of a pass). A function with the single parameter
+    `options` gets the raw text of each option in a dict instead, and checks them itself. The first line of its
+    docstring is the summary.
     """
 
     name: str
@@ -86,6 +88,9 @@ class NamedPipeline:
         """The options by spelling; empty for a function that takes them raw."""
         if self._takes_raw():
             return {}
+        record = self._record()
+        if record is not None:
+            return option_table(record)
         hints = typing.get_type_hints(self.function, include_extras=True)
         table = {}
         for parameter in inspect.signature(self.function).parameters.values():
@@ -99,7 +104,15 @@ class NamedPipeline:
         """The pipeline text. Raises PipelineError for unknown or malformed options."""
         if self._takes_raw():
             return self.function(dict(split_options(options)))
-        return self.function(**parse_options(f"pipeline '{self.name}'", options, self.options()))
+        values, record = parse_options(f"pipeline '{self.name}'", options, self.options()), self._record()
+        return self.function(**values) if record is None else self.function(record(**values))
+
+    def _record(self) -> type | None:
+        """The dataclass whose fields are the options, if there is one."""
+        kinds = [k for name, k in typing.get_type_hints(self.function).items() if name != "return"]
+        if len(kinds) == 1 and isinstance(kinds[0], type) and dataclasses.is_dataclass(kinds[0]):
+            return kinds[0]
+        return None
 
     def _takes_raw(self) -> bool:
         return list(inspect.signature(self.function).parameters) == ["options"]

@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ class _Builder:
         before = statistics.linalg_ops(self.module).total()
         flops = statistics.contraction_flops(self.module)
         request = self.request
-        stages = pipelines.stages(**asdict(request.settings))
+        stages = pipelines.stages(request.settings)
         self._stage("lift", stages["lift"])
         self.constants.name_contents(self.module)
         self._stage("search", stages["search"])

@@ -66,14 +66,15 @@ def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> 
     from ..passes.pipeline import run_pipeline
     from ..passes.pipelines import stages
     from ..passes.symbols import symbol_name
+    from ..runtime.settings import Settings
     from ..runtime.statistics import linalg_ops
     from ._input import load
 
     notebook.note("loading MLIR")
-    module = load(path)
+    module, settings = load(path), Settings(target.name, threads=threads)
     with module.context:
         notebook.note("lifting")
-        said = run_pipeline(module.operation, f"builtin.module({stages(target=target.name, threads=threads)['lift']})")
+        said = run_pipeline(module.operation, f"builtin.module({stages(settings)['lift']})")
         found: dict[tuple[Goal, str | None], Asked] = {}
         calls = _calls(module)
         for op in (*goal_ops(module.operation), *chain_ops(module.operation)):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -416,9 +417,9 @@ def test_our_passes_failing_is_a_warning(monkeypatch):
 
     real = pipelines.stages
 
-    def broken(*, optimize, **options):
-        stages = real(optimize=False, **options)
-        return stages | {"search": "morello-select-entry{entry=gone}"} if optimize else stages
+    def broken(settings):
+        stages = real(replace(settings, optimize=False))
+        return stages | {"search": "morello-select-entry{entry=gone}"} if settings.optimize else stages
 
     monkeypatch.setattr(pipelines, "stages", broken)
     x = random(2, 2)

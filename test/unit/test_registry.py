@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import ClassVar
 
@@ -141,6 +141,25 @@ def test_pipelines_have_typed_options() -> None:
         item.expand("x=1")
     with pytest.raises(PipelineError, match="pipeline 'test-twice': option 'count': 'x' is not an integer"):
         item.expand("count=x")
+
+
+@dataclass(frozen=True)
+class Knobs:
+    passes_of: int = field(default=1, metadata={"help": "how often"})
+    name: str = "cse"
+
+
+def repeated(knobs: Knobs) -> str:
+    """Over and over."""
+    return ",".join([knobs.name] * knobs.passes_of)
+
+
+def test_the_fields_of_a_record_may_be_the_options() -> None:
+    item = NamedPipeline("repeated", repeated)
+    assert item.options()["passes-of"].help == "how often" and set(item.options()) == {"passes-of", "name"}
+    assert item.expand("") == "cse" and item.expand("passes-of=2 name=canonicalize") == "canonicalize,canonicalize"
+    with pytest.raises(PipelineError, match="pipeline 'repeated' has no option 'often'"):
+        item.expand("often=2")
 
 
 def test_pipelines_may_take_their_options_raw() -> None:
