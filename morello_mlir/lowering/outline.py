@@ -99,43 +99,34 @@ class Outliner:
         job = self._job(
             Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, asks)
         )
-        args: list[str] = []
-        types: list[str] = []
-        for o in operands:
-            if job.threaded:
-                args += o.parts(b)
-                types += [f"memref<{o.view.element}>", "index"]
-            else:
-                args.append(o.pointer(b))
-                types.append("!llvm.ptr")
+        given = [part for o in operands for part in _operand_parts(b, o, job)]
         if scratch:
-            args.append(arena.base(b))
-            types.append("memref<i8>")
+            given.append((arena.base(b), "memref<i8>"))
         if looped:
-            args.append(b.index(looped))
-            types.append("index")
+            given.append((b.index(looped), "index"))
         if ask and looped:
-            args.append(b.index(ask.at))
-            types.append("index")
+            given.append((b.index(ask.at), "index"))
         if not job.stores:
-            args.append(first if isinstance(first, str) else b.constant("false", "i1"))
-            types.append("i1")
+            given.append((first if isinstance(first, str) else b.constant("false", "i1"), "i1"))
         if finish is not None and isinstance(finish.last, str):
-            args.append(finish.last)
-            types.append("i1")
+            given.append((finish.last, "i1"))
         if job.threaded:
-            args.append(b.name())
-            types.append("index")
+            given.append((b.name(), "index"))
+        self._enter(b, job, plan, given)
+
+    def _enter(self, b: Builder, job: Job, plan: Plan, given: Sequence[tuple[str, str]]) -> None:
+        """Calls the function of `job` with values of types; once for every thread, which the last value numbers."""
+        args, types = (", ".join(words) for words in zip(*given, strict=True))
         if job.name in self._existing:
-            self.declarations[job.name] = f"func.func private @{job.name}({', '.join(types)})"
+            self.declarations[job.name] = f"func.func private @{job.name}({types})"
         elif job.name not in self._made:
             self._made.add(job.name)
             self.jobs.append(job)
-        call = f"func.call @{job.name}({', '.join(args)}) : ({', '.join(types)}) -> ()"
+        call = f"func.call @{job.name}({args}) : ({types}) -> ()"
         if isinstance(plan, (Parallel, PackShare)):
             threads = plan.threads * (plan.inner if isinstance(plan, Parallel) else 1)
             zero, one, many = (b.index(i) for i in (0, 1, threads))
-            b.line(f"scf.parallel ({args[-1]}) = ({zero}) to ({many}) step ({one}) {{")
+            b.line(f"scf.parallel ({given[-1][0]}) = ({zero}) to ({many}) step ({one}) {{")
             b.line(call)
             b.line(f"}} {{{THREADS}}}")
         else:
@@ -218,6 +209,13 @@ class Outliner:
             text = repr([self._digest(v) if isinstance(v, plans) else v for v in values])
             self._digests[plan] = hashlib.blake2s(f"{type(plan).__name__} {text}".encode()).hexdigest()
         return self._digests[plan]
+
+
+def _operand_parts(b: Builder, operand: Operand, job: Job) -> list[tuple[str, str]]:
+    """What of an operand the function of `job` takes, with types."""
+    if not job.threaded:
+        return [(operand.pointer(b), "!llvm.ptr")]
+    return list(zip(operand.parts(b), (f"memref<{operand.view.element}>", "index"), strict=True))
 
 
 def arguments(b: Builder, job: Job) -> tuple[Operand, ...]:
