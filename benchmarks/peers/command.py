@@ -16,8 +16,7 @@ from .workloads import selected
 DEFAULT_ROUNDS, DEFAULT_SECONDS = 9, 0.02
 
 
-def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> int:
-    """host: what is known of the machine. window: see `driver.measure`."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
     parser.add_argument("--only", default="", metavar="PART,...", help="rows whose GROUP/SHAPE contains one of these")
     parser.add_argument("--peers", default="", metavar="NAME,...", help="these libraries only (ours always runs)")
@@ -30,6 +29,12 @@ def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> 
         "--out", type=Path, metavar="DIR", help="write peers.json, peers.md, peers.svg and peers.log there"
     )
     parser.add_argument("--list", action="store_true", help="print the libraries and the rows, and stop")
+    return parser
+
+
+def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> int:
+    """host: what is known of the machine. window: see `driver.measure`."""
+    parser = _parser()
     options = parser.parse_args(arguments)
     known = peers()
     wanted = [name.strip() for name in options.peers.split(",") if name.strip()]
@@ -50,13 +55,23 @@ def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> 
     chosen = [p for n, p in known.items() if present[n] and (not wanted or n in wanted or n in report._NOT_PEERS)]
     if options.threads > 1:  # those two know one thread
         chosen = [p for p in chosen if p.name not in (report.PEAK, report.READ)]
+    about: dict[str, Any] = {**host, "threads": options.threads, "instruction set": options.isa}
+    about["not installed"] = ", ".join(n for n, there in present.items() if not there) or "-"
+    _compare(options, workloads, chosen, about, window)
+    return 0
+
+
+def _compare(
+    options: argparse.Namespace, workloads: Sequence[Any], chosen: Sequence[Any], about: dict[str, Any], window: Any
+) -> None:
+    """Measures the rows, prints them as they come and a table in the end, and writes files where that is wanted."""
     log = None
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         log = options.out / "peers.log"
     rows: list[report.Row] = []
-    about: dict[str, Any] = {**host, "threads": options.threads, "instruction set": options.isa}
     kept = {} if window is None else {"window": window}
+    missing = about.pop("not installed")
     with driver.running(chosen, options.threads, options.isa, log) as processes:
         print(report.HEAD, flush=True)
         for workload in workloads:
@@ -65,7 +80,7 @@ def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> 
             print(report.line(rows[-1]), flush=True)
         for process in processes:
             about[process.peer.name] = process.ask(driver.SAMPLE_LIMIT, do="about").get("about", "?")
-    about["not installed"] = ", ".join(n for n, there in present.items() if not there) or "-"
+    about["not installed"] = missing
     text = report.markdown(rows, about)
     print("\n" + text)
     if options.out:
@@ -73,4 +88,3 @@ def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> 
         record = {"about": about, "rows": [row.record() for row in rows]}
         (options.out / "peers.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         plot.plot(rows, options.out / "peers.svg")
-    return 0
