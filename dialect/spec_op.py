@@ -15,7 +15,7 @@ in its name: `morello.spec4`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -369,22 +369,7 @@ def build_spec_op(
 
     context = operands[0].context if operands else ir.Context.current
     load(context)
-    location = location or ir.Location.current
-    names = [dims for _, dims in spec.info.operands]
-    texts = [t.text(dims) for t, dims in zip(spec.operands, names, strict=True)]
-    named: dict[str, Any] = {
-        "function": _text(spec.function, context),
-        "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
-        "operands": ir.ArrayAttr.get([_text(t, context) for t in texts], context),
-    }
-    named |= flags(spec, context, "serial", "forked", "far")
-    if spec.limits:
-        i64 = ir.IntegerType.get_signless(64, context)
-        named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
-    if spec.then is not None:
-        inputs = [spec.then.sums, *map(str, spec.then.extras)]
-        named["then"] = _text(str(spec.then.body), context)
-        named["then_inputs"] = ir.ArrayAttr.get([_text(t, context) for t in inputs], context)
+    named = _goal_attributes(spec, context)
     if constants:
         named["constants"] = ir.DictAttr.get({n: _text(c, context) for n, c in constants.items()}, context)
     op = ir.Operation.create(
@@ -392,13 +377,36 @@ def build_spec_op(
         results=list(results),
         operands=list(operands),
         attributes={**named, **(attributes or {})},
-        loc=location,
+        loc=location or ir.Location.current,
         ip=insertion_point,
     )
     made = SpecOp(op)
     if schedule is not None:
         made.set_schedule(schedule)
     return made
+
+
+def _goal_attributes(spec: Spec, context: Any) -> dict[str, Any]:
+    """What says that an op is for `spec`."""
+    from mlir import ir
+
+    def texts(values: Iterable[str]) -> Any:
+        return ir.ArrayAttr.get([_text(value, context) for value in values], context)
+
+    operands = zip(spec.operands, spec.info.operands, strict=True)
+    named: dict[str, Any] = {
+        "function": _text(spec.function, context),
+        "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
+        "operands": texts(t.text(dims) for t, (_, dims) in operands),
+    }
+    named |= flags(spec, context, "serial", "forked", "far")
+    if spec.limits:
+        i64 = ir.IntegerType.get_signless(64, context)
+        named["limits"] = ir.DictAttr.get({m: ir.IntegerAttr.get(i64, v) for m, v in spec.limits}, context)
+    if spec.then is not None:
+        named["then"] = _text(str(spec.then.body), context)
+        named["then_inputs"] = texts([spec.then.sums, *map(str, spec.then.extras)])
+    return named
 
 
 def _text(value: str, context: Any) -> Any:
