@@ -1,5 +1,6 @@
 ; The thread pool: `morello_parallel(fn, ctx, count)` calls fn(ctx, t) for every t in [0, count) and returns when all
-; calls have. Which thread makes call number t does not depend on timing.
+; calls have. Calls are dealt out to threads in advance; but a helper that has not begun when the caller is through with
+; its own (it sleeps, or another process has its core) does not hold it up: whoever claims them first makes them.
 ;
 ; Who finds the pool in use (another Python thread, or a parallel loop inside of one) makes all its calls itself: there
 ; is nothing to wait for, so nothing that can lock up.
@@ -17,10 +18,11 @@
 ;             160  mxcsr    i32  the caller's rounding and denormal modes
 ;             192  helpers  i64  how many exist
 ;             200  failed   i64  1: the system gives no more threads
-;    256 + 64 * i  posted   i32  number of the last job for helper i (futex)
+;   256 + 128 * i  posted   i32  number of the last job for helper i (futex)
 ;            + 4   parked   i32  1: helper i sleeps, or is about to
+;           + 64   claimed  i32  number of the last job for helper i whose calls it makes, or the caller in its place
 
-%slot = type { i32, i32, [56 x i8] }
+%slot = type { i32, i32, [56 x i8], i32, [60 x i8] }
 %pool = type { i32, [60 x i8], i32, i32, [56 x i8], ptr, ptr, i64, i64, i32, [28 x i8], i64, i64, [48 x i8],
                [252 x %slot] }
 
@@ -86,6 +88,41 @@ posted:
 
 own:
   call void @share(ptr %fn, ptr %ctx, i64 0, i64 %count, i64 %team)
+  %through = call i64 @llvm.readcyclecounter()
+  br label %hope
+hope:
+  %now_left = load atomic i32, ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 2) acquire, align 4
+  %all_done = icmp eq i32 %now_left, 0
+  br i1 %all_done, label %done, label %hold
+hold:
+  call void @llvm.x86.sse2.pause()
+  %moment = call i64 @llvm.readcyclecounter()
+  %held = sub i64 %moment, %through
+  %soon = icmp ult i64 %held, 1000
+  br i1 %soon, label %hope, label %look
+look:
+  %j = phi i64 [ 0, %hold ], [ %further, %looked ]
+  %place = getelementptr %pool, ptr @morello_pool, i64 0, i32 14, i64 %j
+  %turn = load i32, ptr %place
+  %claim = getelementptr %slot, ptr %place, i64 0, i32 3
+  %owned = load atomic i32, ptr %claim monotonic, align 4
+  %begun = icmp eq i32 %owned, %turn
+  br i1 %begun, label %looked, label %take
+take:
+  %before = sub i32 %turn, 1
+  %got = cmpxchg ptr %claim, i32 %before, i32 %turn acq_rel monotonic
+  %taken = extractvalue { i32, i1 } %got, 1
+  br i1 %taken, label %instead, label %looked
+instead:
+  %its = add i64 %j, 1
+  call void @share(ptr %fn, ptr %ctx, i64 %its, i64 %count, i64 %team)
+  %fewer = atomicrmw sub ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 2), i32 1 acq_rel
+  br label %looked
+looked:
+  %further = add i64 %j, 1
+  %others_left = icmp ult i64 %further, %helpers
+  br i1 %others_left, label %look, label %watch
+watch:
   %began = call i64 @llvm.readcyclecounter()
   br label %spin
 spin:
@@ -96,7 +133,7 @@ again:
   call void @llvm.x86.sse2.pause()
   %now = call i64 @llvm.readcyclecounter()
   %spent = sub i64 %now, %began
-  %patient = icmp ult i64 %spent, 100000
+  %patient = icmp ult i64 %spent, 1000000
   br i1 %patient, label %spin, label %lie
 lie:
   store atomic i32 1, ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 3) seq_cst, align 4
@@ -180,23 +217,24 @@ define internal ptr @helper(ptr %box) {
   %here = ptrtoint ptr %box to i64
   %start = ptrtoint ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 14) to i64
   %bytes = sub i64 %here, %start
-  %index = lshr exact i64 %bytes, 6
+  %index = lshr exact i64 %bytes, 7
   %first = add i64 %index, 1
   %sleep = getelementptr %slot, ptr %box, i64 0, i32 1
+  %owner = getelementptr %slot, ptr %box, i64 0, i32 3
   br label %idle
 idle:
-  %seen = phi i32 [ 0, %0 ], [ %job, %work ], [ %job, %ring ]
+  %seen = phi i32 [ 0, %0 ], [ %job, %claim ], [ %job, %work ], [ %job, %ring ]
   %began = call i64 @llvm.readcyclecounter()
   br label %spin
 spin:
   %posted = load atomic i32, ptr %box acquire, align 4
   %fresh = icmp ne i32 %posted, %seen
-  br i1 %fresh, label %work, label %again
+  br i1 %fresh, label %claim, label %again
 again:
   call void @llvm.x86.sse2.pause()
   %now = call i64 @llvm.readcyclecounter()
   %spent = sub i64 %now, %began
-  %patient = icmp ult i64 %spent, 100000
+  %patient = icmp ult i64 %spent, 1000000
   br i1 %patient, label %spin, label %park
 park:
   store atomic i32 1, ptr %sleep seq_cst, align 4
@@ -210,10 +248,16 @@ wait:
   br label %check
 rise:
   store atomic i32 0, ptr %sleep seq_cst, align 4
-  br label %work
+  br label %claim
+
+claim:
+  %job = phi i32 [ %posted, %spin ], [ %later, %rise ]
+  %previous = sub i32 %job, 1
+  %got = cmpxchg ptr %owner, i32 %previous, i32 %job acq_rel monotonic
+  %mine = extractvalue { i32, i1 } %got, 1
+  br i1 %mine, label %work, label %idle
 
 work:
-  %job = phi i32 [ %posted, %spin ], [ %later, %rise ]
   call void @llvm.x86.sse.ldmxcsr(ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 9))
   %fn = load ptr, ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 5)
   %ctx = load ptr, ptr getelementptr (%pool, ptr @morello_pool, i32 0, i32 6)

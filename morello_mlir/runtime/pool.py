@@ -15,7 +15,7 @@ from typing import Any
 #: The symbol of the fork-join in lowered programs: `void (ptr fn, ptr context, i64 calls)`.
 ENTRY = "morello_parallel"
 _STATE = "morello_pool"
-_STATE_BYTES = 256 + 64 * 252
+_STATE_BYTES = 256 + 128 * 252
 _HELPERS_AT = 192
 #: Tells the kernel to hand a forked child cleared memory.
 _WIPE_ON_FORK = 18

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -82,6 +83,13 @@ def run() -> Callable[..., list[int]]:
 def test_every_call_is_made_once(run, count):
     times = 3000 if count <= 2 else 200
     assert run("many", count, times)[:count] == [times] * count
+
+
+def test_every_call_is_made_once_where_helpers_fall_asleep_and_wake(run):
+    """Whoever is first makes the calls of a helper that has not begun; the other leaves them."""
+    for i in range(300):
+        time.sleep((i % 7) * 1e-4)
+        assert run("many", 3, 1 + i % 3)[:3] == [1 + i % 3] * 3
 
 
 def test_more_calls_than_the_pool_has_threads(run):
