@@ -6,7 +6,16 @@ from .base import Action, Child, reason
 from .move import MoveAction, form_of
 from .parallel import ParallelTile, SerialAction
 from .registry import KERNELS
-from .select import PAIR_KERNELS, STEPS_OF_FOUR, DotFma, KernelAction, PairKernel, in_flight
+from .select import (
+    DOT_KERNELS,
+    PAIR_KERNELS,
+    PAIRS_IN_FLIGHT,
+    STEPS_OF_FOUR,
+    DotFma,
+    KernelAction,
+    PairKernel,
+    in_flight,
+)
 from .space import (
     action_of,
     check,
@@ -28,7 +37,9 @@ from .state import OperandState, TableKey, footprint, key_of, spec_of
 from .tile import ExchangeAction, TileAction, ToAccumAction, WithinAction
 
 __all__ = [
+    "DOT_KERNELS",
     "KERNELS",
+    "PAIRS_IN_FLIGHT",
     "PAIR_KERNELS",
     "STEPS_OF_FOUR",
     "TILE_KERNELS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .amx import TILE_KERNELS
-from .select import PAIR_KERNELS, BroadcastFma, DotFma, KernelAction, Scalar
+from .select import DOT_KERNELS, PAIR_KERNELS, BroadcastFma, KernelAction, Scalar
 
 
 @dataclass(frozen=True)
@@ -17,4 +17,4 @@ class _Registry:
 
 
 #: Kernels of every CPU target, in order of preference among equal costs.
-KERNELS = _Registry((BroadcastFma(), *TILE_KERNELS, *PAIR_KERNELS, DotFma(), Scalar()))
+KERNELS = _Registry((BroadcastFma(), *TILE_KERNELS, *PAIR_KERNELS, *DOT_KERNELS, Scalar()))

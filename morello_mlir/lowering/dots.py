@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..actions import DotFma
+from ..actions import PAIRS_IN_FLIGHT, DotFma
 from ..spec import element_type
 from .builder import Builder, Index
 from .finish import Finish, on_last
+from .instructions import Instruction, bf16_pairs, byte_quads
 from .plan import Sizes
 from .views import Flat, Operand
 
@@ -29,27 +30,70 @@ def dot_fma(
 
     ask: the rows of lhs from there on are wanted next: of each as many lines as of its own.
     """
+    _dots(b, sizes, operands, (first, finish, ask))
+
+
+def dot_dpbf16(
+    b: Builder,
+    sizes: Sizes,
+    operands: Sequence[Operand],
+    first: First,
+    finish: Finish | None = None,
+    ask: Ask | None = None,
+) -> None:
+    """The same, two bf16 products for each lane of an instruction."""
+    _dots(b, sizes, operands, (first, finish, ask), bf16_pairs())
+
+
+def dot_dpbusd(
+    b: Builder,
+    sizes: Sizes,
+    operands: Sequence[Operand],
+    first: First,
+    finish: Finish | None = None,
+    ask: Ask | None = None,
+) -> None:
+    """The same, four products of bytes for each lane. Of two signed ones 128 is added to lhs (see `dpbusd`)."""
+    lhs, rhs = operands[:2]
+    _dots(b, sizes, operands, (first, finish, ask), byte_quads(lhs.view.dtype, rhs.view.dtype))
+
+
+def _dots(
+    b: Builder,
+    sizes: Sizes,
+    operands: Sequence[Operand],
+    how: tuple[First, Finish | None, Ask | None],
+    instruction: Instruction | None = None,
+) -> None:
+    """instruction: for groups along k; None: multiply-adds of elements in the type of the sums."""
     _, m, depth, n = sizes
-    lhs, rhs, out = operands[:3]
-    lanes = b.machine.lanes
-    chains = int(DotFma.accumulators(m, n, b.machine.registers, b.machine.in_flight))
+    (first, finish, ask), (lhs, rhs, out) = how, operands[:3]
+    lanes = b.machine.lanes * (instruction.group if instruction else 1)
+    more = bool(instruction and instruction.offset)
+    in_flight = PAIRS_IN_FLIGHT if instruction else b.machine.in_flight
+    chains = int(DotFma.accumulators(m + more, n, b.machine.registers, in_flight))
     a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
-    dots = _Dots(b, a, w, (lhs.view.stride(1), lhs.view.stride(2)), (rhs.view.stride(2), rhs.view.stride(1)), m, n)
-    sums = [b.zeros()] * (m * n * chains)
+    strides = (lhs.view.stride(1), lhs.view.stride(2)), (rhs.view.stride(2), rhs.view.stride(1))
+    dots = _Dots(b, a, w, *strides, m, n, instruction)
+    sums = [b.zeros()] * ((m + more) * n * chains)
+    each = len(sums) // chains
     whole = depth - depth % (lanes * chains)
     if whole:
         with b.carrying_loop(0, whole, lanes * chains, sums, b.machine.vector()) as (k, carried):
             values = list(carried.args)
             for chain in range(chains):
                 at = b.add(k, chain * lanes)
-                dots.step(values, chain * m * n, at, lanes)
+                dots.step(values, chain * each, at, lanes)
                 if ask:
                     dots.ask(b.add(at, ask.at))
             carried.results = values
         sums = list(carried.results)
     for chain, k in enumerate(range(whole, depth, lanes)):
-        dots.step(sums, chain * m * n, k, min(lanes, depth - k))
-    sums = [_tree(b, sums[i :: m * n]) for i in range(m * n)]
+        dots.step(sums, chain * each, k, min(lanes, depth - k))
+    sums = [_tree(b, sums[i::each]) for i in range(each)]
+    if more:
+        t, extra = b.machine.vector(), sums[m * n :]
+        sums = [b.value(f"arith.subi {x}, {extra[i % n]} : {t}") for i, x in enumerate(sums[: m * n])]
     rows = _rows(out, m, n) if finish is None else None
     if rows:
         _store_rows(b, sums, c, rows, first)
@@ -76,27 +120,45 @@ class _Dots:
     rhs: tuple[int, int]
     m: int
     n: int
+    instruction: Instruction | None = None
 
     def step(self, values: list[str], base: int, k: Index, width: int) -> None:
-        """Adds `width` products to the accumulators from number `base` on. The vectors of the lesser side are kept."""
-        xs, ys = (self.a, self.lhs, self.m), (self.w, self.rhs, self.n)
+        """Adds `width` products to the accumulators from number `base` on: row by row, then for each column what the
+        offset of lhs adds. The vectors of the lesser side are kept."""
         across = self.n < self.m
-        kept, passing = (ys, xs) if across else (xs, ys)
-        vectors = [self._vector(kept[0], i, kept[1], k, width) for i in range(kept[2])]
-        for i in range(passing[2]):
-            y = self._vector(passing[0], i, passing[1], k, width)
-            for j, x in enumerate(vectors):
+        kept = [self._vector(across, i, k, width) for i in range(self.n if across else self.m)]
+        for i in range(self.m if across else self.n):
+            passing = self._vector(not across, i, k, width)
+            for j, held in enumerate(kept):
+                x, y = (passing, held) if across else (held, passing)
                 at = base + (i * self.n + j if across else j * self.n + i)
-                values[at] = self.b.fma(y, x, values[at]) if across else self.b.fma(x, y, values[at])
+                values[at] = self._multiply(x, y, values[at])
+            if not across:
+                self._offset(values, base, i, passing)
+        for j, held in enumerate(kept if across else ()):
+            self._offset(values, base, j, held)
+
+    def _offset(self, values: list[str], base: int, column: int, y: str) -> None:
+        if self.instruction and self.instruction.offset:
+            at = base + self.m * self.n + column
+            values[at] = self._multiply(self.instruction.same(self.b), y, values[at])
+
+    def _multiply(self, x: str, y: str, acc: str) -> str:
+        return self.instruction.multiply(self.b, x, y, acc) if self.instruction else self.b.fma(x, y, acc)
 
     def ask(self, k: Index) -> None:
         """Asks for a line of every row of lhs."""
         for r in range(self.m):
             self.b.prefetch(self.a, self.b.add(k, r * self.lhs[0]), locality=2)
 
-    def _vector(self, mem: Flat, i: int, strides: tuple[int, int], k: Index, width: int) -> str:
+    def _vector(self, of_rhs: bool, i: int, k: Index, width: int) -> str:
+        mem, strides = (self.w, self.rhs) if of_rhs else (self.a, self.lhs)
         at = self.b.add(self.b.mul(k, strides[1]), i * strides[0])
-        return self.b.vread(mem, at, width, stride=strides[1])
+        if self.instruction is None:
+            return self.b.vread(mem, at, width, stride=strides[1])
+        lanes = self.b.machine.lanes * self.instruction.group
+        x = self.b.vload(mem, at, width, lanes, stride=strides[1])
+        return x if of_rhs else self.instruction.moved(self.b, x)
 
 
 def _tree(b: Builder, vectors: list[str]) -> str:

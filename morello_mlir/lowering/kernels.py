@@ -11,8 +11,9 @@ from ..actions import PAIR_KERNELS, STEPS_OF_FOUR
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
 from .digits import Digit, digits_of, place_of
-from .dots import dot_fma
+from .dots import dot_dpbf16, dot_dpbusd, dot_fma
 from .finish import Finish, on_last
+from .instructions import Instruction, bf16_pairs, byte_quads, short_pairs
 from .narrow import Together, pair, spreads
 from .plan import Sizes
 from .views import Flat, Operand
@@ -269,27 +270,16 @@ def _steps(
 
 #: How many neighbours along k the kernels for groups take at once.
 GROUPS = {k.name: k.group for k in PAIR_KERNELS}
-#: Adds to an accumulator the products of two vectors of groups, given as SSA names: (builder, lhs, rhs, accumulator).
-Multiply = Callable[[Builder, str, str, str], str]
 
 
 def dpbf16(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
     """Adds lhs @ rhs to a register tile, two bf16 products an instruction."""
-
-    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
-        return _intrinsic(b, "avx512bf16.dpbf16ps", (acc, x, y), ("bf16", 2))
-
-    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("bf16", 2, multiply))
+    return _groups(b, sizes, (lhs, rhs), tile, looped, bf16_pairs())
 
 
 def maddwd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
     """Adds lhs @ rhs to a register tile, two i16 products an instruction."""
-    name = "avx512.pmaddw.d" if b.machine.vector_bytes == 64 else "avx2.pmadd.wd"
-
-    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
-        return b.add_vectors(_intrinsic(b, name, (x, y), ("i16", 2)), acc)
-
-    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("i16", 2, multiply))
+    return _groups(b, sizes, (lhs, rhs), tile, looped, short_pairs(b.machine.vector_bytes))
 
 
 def dpbusd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
@@ -298,32 +288,7 @@ def dpbusd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, l
     Where both are signed, 128 is added to lhs: a flip of its upper bit. What that adds to every row is summed up beside
     the tile, and taken off at the end.
     """
-    swapped = rhs.view.dtype == "u8"
-
-    def multiply(b: Builder, x: str, y: str, acc: str) -> str:
-        return _intrinsic(b, "avx512.vpdpbusd", (acc, y, x) if swapped else (acc, x, y), ("i8", 4))
-
-    signed = lhs.view.dtype == rhs.view.dtype == "i8"
-    return _groups(b, sizes, (lhs, rhs), tile, looped, _Step("i8", 4, multiply, offset=128 if signed else 0))
-
-
-def _intrinsic(b: Builder, name: str, values: Sequence[str], groups: tuple[str, int]) -> str:
-    """A call of the LLVM intrinsic `name` of the machine's vector width: sums first, if there are three values."""
-    dtype, group = groups
-    sums, vector = b.machine.vector(), b.machine.vector(b.machine.lanes * group, dtype)
-    width = "" if name.startswith("avx2.") else f".{b.machine.vector_bytes * 8}"
-    types = ", ".join([sums, vector, vector][-len(values) :])
-    return b.value(f'llvm.call_intrinsic "llvm.x86.{name}{width}"({", ".join(values)}) : ({types}) -> {sums}')
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What a kernel does with a group: the dtype of elements, how many, the instruction, and what is added to lhs."""
-
-    dtype: str
-    group: int
-    multiply: Multiply
-    offset: int = 0
+    return _groups(b, sizes, (lhs, rhs), tile, looped, byte_quads(lhs.view.dtype, rhs.view.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +306,7 @@ class _Groups:
 
 
 def _groups(
-    b: Builder, sizes: Sizes, inputs: tuple[Operand, Operand], tile: Bundle, looped: Index | None, s: _Step
+    b: Builder, sizes: Sizes, inputs: tuple[Operand, Operand], tile: Bundle, looped: Index | None, s: Instruction
 ) -> Bundle:
     """The loop over k of a kernel for groups; `looped` as in `broadcast_fma`."""
     (lhs, rhs), group, depth = inputs, s.group, sizes[2]
@@ -374,11 +339,11 @@ def _groups(
 
 
 def _group_steps(
-    b: Builder, g: _Groups, at: Index, tile: Bundle, before: Sequence[str], s: _Step, extent: tuple[int, bool]
+    b: Builder, g: _Groups, at: Index, tile: Bundle, before: Sequence[str], s: Instruction, extent: tuple[int, bool]
 ) -> list[str]:
     """The steps from group `at` on, without a loop. extent: how many k they take, and whether lhs is in groups, padded
     with zeros to whole ones; where it is not, no more than there is is read."""
-    values, lanes = list(before), b.machine.lanes
+    values = list(before)
     depth, padded = extent
     for number, first in enumerate(range(0, depth, s.group)):
         row = b.add(b.mul(at, g.rhs_step), number * g.rhs_step)
@@ -392,27 +357,18 @@ def _group_steps(
                 i = r * tile.vectors + v
                 values[i] = s.multiply(b, x, y, values[i])
         if s.offset:
-            same = b.constant(f"dense<{_signed(s.offset)}>", b.machine.vector(lanes * s.group, s.dtype))
             for v, y in enumerate(vectors):
                 i = tile.rows * tile.vectors + v
-                values[i] = s.multiply(b, same, y, values[i])
+                values[i] = s.multiply(b, s.same(b), y, values[i])
     return values
 
 
-def _signed(byte: int) -> int:
-    return byte - 256 if byte > 127 else byte
-
-
-def _group_in_all(b: Builder, a: Flat, at: Index, width: int, s: _Step) -> str:
+def _group_in_all(b: Builder, a: Flat, at: Index, width: int, s: Instruction) -> str:
     """A group of lhs, zeros after `width` elements, in all lanes."""
     lanes = b.machine.lanes
     some = b.bitcast(b.vload(a, at, width, s.group), s.group, s.dtype, 1, "i32")
     every = b.value(f"vector.broadcast {some} : vector<1xi32> to {b.machine.vector(lanes, 'i32')}")
-    if s.offset:
-        bits = int.from_bytes(bytes([s.offset] * 4), "little", signed=True)
-        flip = b.constant(f"dense<{bits}>", b.machine.vector(lanes, "i32"))
-        every = b.value(f"arith.xori {every}, {flip} : {b.machine.vector(lanes, 'i32')}")
-    return b.bitcast(every, lanes, "i32", lanes * s.group, s.dtype)
+    return s.moved(b, b.bitcast(every, lanes, "i32", lanes * s.group, s.dtype))
 
 
 def _without_offset(b: Builder, tile: Bundle, values: Sequence[str]) -> list[str]:
@@ -492,4 +448,9 @@ REGISTER_KERNELS: dict[str, Callable[..., Bundle]] = {
     "dpbusd": dpbusd,
     "maddwd": maddwd,
 }
-MEMORY_KERNELS: dict[str, Callable[..., None]] = {"dot_fma": dot_fma, "scalar": scalar}
+MEMORY_KERNELS: dict[str, Callable[..., None]] = {
+    "dot_fma": dot_fma,
+    "dot_dpbf16": dot_dpbf16,
+    "dot_dpbusd": dot_dpbusd,
+    "scalar": scalar,
+}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..actions import TableKey, child_specs, form_of, key_of
+from ..actions import DOT_KERNELS, TableKey, child_specs, form_of, key_of
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
@@ -312,8 +312,10 @@ def _merged(loop: Loop, unit: int) -> Plan:
 _STREAMS = 8
 #: Bytes of the shortest row that is one: hardware that foresees lines finds each page anew.
 LONG_ROW = 4096
+#: The kernels of dot products.
+DOTS = tuple(kernel.name for kernel in DOT_KERNELS)
 #: Kernels by the dim of a loop along which all operands may have any stride.
-_ANY_STRIDE = {"k": ("broadcast_fma",), "m": ("dot_fma",), "n": ("dot_fma",)}
+_ANY_STRIDE = {"k": ("broadcast_fma",), "m": DOTS, "n": DOTS}
 
 
 def _is_apart(loop: Loop, key: TableKey) -> bool:

@@ -17,6 +17,7 @@ from .outline import Outliner
 from .pack import emit_pack
 from .plan import (
     DIMS,
+    DOTS,
     LONG_ROW,
     OPERANDS,
     Ahead,
@@ -272,7 +273,7 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
         return None
     lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
     _, m, _, n = body.sizes
-    if isinstance(body, Leaf) and body.kernel == "dot_fma":
+    if isinstance(body, Leaf) and body.kernel in DOTS:
         is_last, room = iv == plan.full, 2 * m + n <= m * n
         return Ask(plan.size * lhs.stride(1)) if room and not is_last else None
     asks = isinstance(body, Registers) and isinstance(body.body, Leaf) and body.body.kernel == "broadcast_fma"

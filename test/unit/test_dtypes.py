@@ -23,10 +23,10 @@ from lowering_support import (
 )
 
 import morello_mlir
-from morello_mlir.actions import explore, key_of, spec_of
-from morello_mlir.errors import SpecError
+from morello_mlir.actions import check_tree, explore, key_of, spec_of
+from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.memo.coordinates import coordinate, key_text, parse_key, spec_at
-from morello_mlir.search.schedule import Kernel, Move, Node, to_text
+from morello_mlir.search.schedule import Kernel, Move, Node, parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Layout, Spec, accumulator, matmul_spec
 from morello_mlir.targets import CPUS, TARGETS, Target, cpu_target, get_target, host_runs
@@ -187,6 +187,65 @@ def test_kernels_for_groups(name: str, kernel: str, dtypes: str) -> None:
         schedule = packed(kernel, group, casts, width, in_place)  # type: ignore[arg-type]
         cases.append(Case((1, m, k, n), dtypes, (lhs, rhs, (ROWS, Storage(row_pad=2))[number % 2]), True, schedule))
     check(cases, found)
+
+
+DOT_SCHEDULE = """
+move lhs to L2
+move rhs to L2
+move out to L2
+move lhs to L1
+move rhs to L1
+move out to L1
+kernel {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtypes"),
+    [
+        ("dot_dpbf16", "bf16,bf16,f32"),
+        ("dot_dpbf16", "bf16,bf16,bf16"),
+        ("dot_dpbusd", "u8,i8,i32"),
+        ("dot_dpbusd", "i8,u8,i32"),
+        ("dot_dpbusd", "i8,i8,i32"),
+        ("dot_dpbusd", "i8,i8,i8"),
+    ],
+)
+def test_dot_products_of_groups(kernel: str, dtypes: str) -> None:
+    found = target("avx512")
+    has(found, kernel.removeprefix("dot_"))
+    cases = []
+    for m, k, n in [(1, 1, 1), (1, 129, 2), (2, 64, 1), (4, 200, 2), (3, 31, 5), (1, 1027, 3), (7, 300, 1)]:
+        lhs = Storage(row_pad=m, offset=1)
+        rhs, out = Storage(fast=1, row_pad=n), (ROWS, COLUMNS, Storage(row_pad=2))[k % 3]
+        schedule = parse(DOT_SCHEDULE.format(kernel))
+        cases.append(Case((1, m, k, n), dtypes, (lhs, rhs, out), k % 2 == 0, schedule))
+        if not cases[-1].accumulate:
+            cases[-1] = replace(cases[-1], schedule=parse("to_accum" + DOT_SCHEDULE.format(kernel)))
+    check(cases, found)
+
+
+def test_the_search_picks_dot_products_of_groups() -> None:
+    found = cpu_target("znver5", CPUS["znver5"])
+    for dtypes, kernel in (("bf16,bf16,f32", "dot_dpbf16"), ("i8,i8,i32", "dot_dpbusd")):
+        spec = mixed(1, 512, 96, dtypes)
+        rhs = replace(spec.operands[1], layout=Layout.col_major(3))
+        spec = replace(spec, operands=(spec.operands[0], rhs, spec.operands[2]))
+        assert f"kernel {kernel}" in to_text(Search(found).solve(spec).schedule)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "dtypes", "lhs", "why"),
+    [
+        ("skylake-avx512", "bf16,bf16,f32", ROWS, "does not have the instruction"),
+        ("znver5", "f32,bf16,f32", ROWS, "it does not take f32 x bf16"),
+        ("znver5", "bf16,bf16,f32", Storage(gap=2), "lhs needs unit stride along k"),
+    ],
+)
+def test_dot_products_of_groups_that_cannot_be(cpu: str, dtypes: str, lhs: Storage, why: str) -> None:
+    spec = make_spec((1, 2, 64, 2), dtypes, (lhs, COLUMNS, ROWS), True)
+    with pytest.raises(ScheduleError, match=why):
+        check_tree(spec, parse(DOT_SCHEDULE.format("dot_dpbf16")), cpu_target(cpu, CPUS[cpu]))
 
 
 def test_the_extremes_of_bytes_are_exact() -> None:

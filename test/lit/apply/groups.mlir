@@ -14,14 +14,14 @@
 // CHECK:         call @[[KERNEL:morello_dpbusd_[a-z0-9_]*]]
 
 // CHECK:       func.func private @[[KERNEL]](
-// CHECK:         %[[FLIP:.*]] = arith.constant dense<-2139062144> : vector<16xi32>
 // CHECK:         %[[SAME:.*]] = arith.constant dense<-128> : vector<64xi8>
 // CHECK:         scf.for {{.*}} -> (vector<16xi32>, vector<16xi32>) {
 // CHECK:           %[[Y:.*]] = vector.load {{.*}} vector<64xi8>
 // CHECK:           vector.load {{.*}} vector<4xi8>
 // CHECK:           vector.bitcast {{.*}} : vector<4xi8> to vector<1xi32>
 // CHECK:           %[[ALL:.*]] = vector.broadcast {{.*}} : vector<1xi32> to vector<16xi32>
-// CHECK:           arith.xori %[[ALL]], %[[FLIP]]
+// CHECK:           %[[BYTES:.*]] = vector.bitcast %[[ALL]] : vector<16xi32> to vector<64xi8>
+// CHECK:           arith.xori %[[BYTES]], %[[SAME]]
 // CHECK:           llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"({{.*}}, %[[Y]])
 // CHECK:           llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"({{.*}}, %[[SAME]], %[[Y]])
 // The last group of lhs, which is read in place: no more than is there.
