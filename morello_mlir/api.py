@@ -229,6 +229,22 @@ class CompiledFunction:
         return tuple(shapes)
 
 
+def _entries(module: Any, entry: str | None) -> list[Any]:
+    """The functions that can be called: the one of that name, or all public ones, or all. Raises InputError."""
+    from .passes.symbols import entry_function, functions, has_body, is_public
+
+    if entry is not None:
+        try:
+            return [entry_function(module, entry)]
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    defined = [f for f in functions(module) if has_body(f)]
+    chosen = [f for f in defined if is_public(f)] or defined
+    if not chosen:
+        raise InputError("the module has no function with a body: there is nothing to enter")
+    return chosen
+
+
 class CompiledModule:
     """The functions of a module, each callable by its name as an attribute, `cm.NAME(*arrays)`; or, where there is one
     function to choose, `cm(*arrays)`. A function of the module that is called like something here is in `functions`.
@@ -250,7 +266,7 @@ class CompiledModule:
         parse_seconds: float,
         constants: Mapping[int | str, Any] = MappingProxyType({}),
     ):
-        from .passes.symbols import entry_function, functions, has_body, is_public, symbol_name
+        from .passes.symbols import entry_function, symbol_name
         from .runtime.constants import Constants
         from .runtime.context import LOCK
         from .runtime.signature import signature_of
@@ -262,16 +278,7 @@ class CompiledModule:
         self._signature_errors: dict[str, MorelloError] = {}
         self.functions: dict[str, CompiledFunction] = {}
         with LOCK, module.operation.context:
-            if entry is not None:
-                try:
-                    chosen = [entry_function(module, entry)]
-                except ValueError as error:
-                    raise InputError(str(error)) from error
-            else:
-                defined = [f for f in functions(module) if has_body(f)]
-                chosen = [f for f in defined if is_public(f)] or defined
-                if not chosen:
-                    raise InputError("the module has no function with a body: there is nothing to enter")
+            chosen = _entries(module, entry)
             given: dict[str, Any] = {}
             if constants:
                 from .runtime.given import bind
