@@ -19,6 +19,8 @@ FAMILIES = {
     "conv": "convolutions of networks beside the installed libraries",
     "dtypes": "bf16 and bytes: operations a second beside f32, and bytes beside reading memory",
     "model": "the cost model: rank correlation and regret over random schedules",
+    "fused": "attention, products of products, layers of perceptrons beside the installed libraries",
+    "forms": "whether the search picks the fastest form of softmax",
     "streaming": "softmax, layer normalisation, reductions and elementwise chains beside every installed library",
     "compile_time": "what a user waits for: import, cold search, compilation",
     "models": "whole networks beside torch and torch.compile; needs torch",
@@ -37,7 +39,12 @@ def main() -> None:
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
-    parser.add_argument("--threads", type=int, help="of contractions, conv (1) and models (1, then 2)")
+    parser.add_argument(
+        "--threads", type=int, help="of contractions, conv, fused, streaming (1) and models (1, then 2)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="rows of conv, forms, fused, streaming that contain it"
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
@@ -49,8 +56,9 @@ def main() -> None:
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
     for family in options.families or FAMILIES:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
-        defaults = {"contractions": 1, "conv": 1, "models": 0}
+        defaults = {"contractions": 1, "conv": 1, "fused": 1, "models": 0, "streaming": 1}
         more = {"threads": options.threads or defaults[family]} if family in defaults else {}
+        more |= {"only": options.only} if family in ("conv", "forms", "fused", "streaming") else {}
         report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,12 +51,12 @@ class Result:
 class Process:
     """A worker process. It runs only while it is asked something: a library whose threads spin disturbs nobody."""
 
-    def __init__(self, peer: Peer, threads: int, isa: str, log: Path | None = None):
-        self.peer = peer
-        self._arguments = [peer.name, "--threads", str(threads), "--isa", isa]
+    def __init__(self, command: Sequence[str], threads: int, environment: Mapping[str, str], log: Path | None = None):
+        """command: a module that answers lines of JSON, and its arguments."""
+        self._command = command
         self._cpus = sorted(os.sched_getaffinity(0))[-threads:]
         self._env = {k: v for k, v in os.environ.items() if k not in _UNSET}
-        self._env |= {"OMP_NUM_THREADS": str(threads), **peer.environment(threads, isa)}
+        self._env |= {"OMP_NUM_THREADS": str(threads), **environment}
         self._log = log
         self._child: subprocess.Popen[str] | None = None
 
@@ -83,7 +83,7 @@ class Process:
     def _start(self) -> subprocess.Popen[str]:
         with self._log.open("a") if self._log else contextlib.nullcontext(subprocess.DEVNULL) as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.peers.worker", *self._arguments],
+                [sys.executable, "-m", *self._command],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=self._env,
                 cwd=Path(__file__).parents[2],
             )  # fmt: skip
@@ -101,9 +101,18 @@ class Process:
             self._child = None
 
 
+class PeerProcess(Process):
+    """The process of a library for contractions."""
+
+    def __init__(self, peer: Peer, threads: int, isa: str, log: Path | None = None):
+        command = ["benchmarks.peers.worker", peer.name, "--threads", str(threads), "--isa", isa]
+        super().__init__(command, threads, peer.environment(threads, isa), log)
+        self.peer = peer
+
+
 def measure(
     workload: Workload,
-    processes: Sequence[Process],
+    processes: Sequence[PeerProcess],
     rounds: int,
     seconds: float,
     window: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
@@ -144,9 +153,9 @@ def _spent(result: Result, seconds: float) -> float:
 
 
 @contextlib.contextmanager
-def running(peers: Sequence[Peer], threads: int, isa: str, log: Path | None = None) -> Iterator[list[Process]]:
+def running(peers: Sequence[Peer], threads: int, isa: str, log: Path | None = None) -> Iterator[list[PeerProcess]]:
     """The processes of several peers, ended on the way out."""
-    processes = [Process(peer, threads, isa, log) for peer in peers]
+    processes = [PeerProcess(peer, threads, isa, log) for peer in peers]
     try:
         yield processes
     finally:

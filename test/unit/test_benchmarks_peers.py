@@ -14,10 +14,11 @@ import pytest
 from benchmarks.peers import command, plot
 from benchmarks.peers.adapters import peers
 from benchmarks.peers.adapters.morello import module_text
-from benchmarks.peers.driver import Process, Result
+from benchmarks.peers.driver import PeerProcess, Result
 from benchmarks.peers.native import NativeCall, address_of, repeat
 from benchmarks.peers.report import OURS, PEAK, Row, line, markdown
 from benchmarks.peers.workloads import WORKLOADS, Data, Workload, dtype_of, selected
+from benchmarks.turns import Library
 
 
 def test_every_row_has_a_name_of_its_own() -> None:
@@ -68,8 +69,26 @@ def test_a_native_loop_calls_in_order_and_as_often_as_told() -> None:
     assert calls == [1, 2, 1, 2, 1, 2]
 
 
+def test_families_in_turns() -> None:
+    """A row of a family, by the libraries that are there, each in a process of its own."""
+    from benchmarks import fused, streaming
+
+    library = Library("streaming", "numpy", 1, "avx2")
+    try:
+        assert library.ask(60, do="prepare", label="softmax 1x512") == {"ok": True}
+        assert 0 < library.ask(60, do="sample")["seconds"] < 1
+        assert "StopIteration" in library.ask(60, do="prepare", label="nothing")["why"]
+    finally:
+        library.close()
+    row = next(w for w in fused.WORKLOADS if w.label == "chain 64")
+    assert fused.build(row, "XNNPACK", 1, "avx2") is None
+    for family in (fused, streaming):
+        labels = [w.label for w in family.WORKLOADS]
+        assert len(labels) == len(set(labels))
+
+
 def test_a_worker_that_dies_is_replaced() -> None:
-    process = Process(peers()["numpy"], threads=1, isa="native")
+    process = PeerProcess(peers()["numpy"], threads=1, isa="native")
     try:
         prepare = {"do": "prepare", "workload": "tiny/4x4x4", "seconds": 1e-4}
         assert process.ask(60, **prepare)["ok"]
