@@ -42,6 +42,15 @@ _EXP2 = (
     0.0013390969252213836,
     0.0001532926398795098,
 )
+# 2^r = P(r), 0 <= r < 1, exact at 0
+_EXP2_FLOOR = (
+    1.0,
+    0.6931512951850891,
+    0.2401645928621292,
+    0.055799514055252075,
+    0.009017480537295341,
+    0.0018669525161385536,
+)
 # ln(1 + f) = f - f^2 / 2 + f^3 P(f), sqrt(1/2) <= 1 + f <= sqrt(2)
 _LOG = (
     0.3333333134651184,
@@ -123,11 +132,14 @@ def exp(v: Vectors, x: Bundle) -> Bundle:
 
 
 def exp_of_difference(v: Vectors, x: Bundle, top: Bundle) -> Bundle:
-    """e^(x - top) where x <= top (NaN passes): nine instructions for the multipliers, what softmax is bound by.
+    """e^(x - top) where x <= top (NaN passes): few instructions for the multipliers, what softmax is bound by.
 
-    -inf gives exactly 0, as does whatever is below 2^-126.5; other results are right to a few units. An argument above
-    0 by less than what rounding brings is right too; larger ones are until e^88.
+    -inf gives exactly 0; what is below 2^-126.5 becomes 0, or denormal where `has_scale`. The error is below 2^-23 of
+    e^0, and a few units of the result, or top - x of them where `has_scale`. Arguments above 0 are right until e^88.
     """
+    if v.has_scale:
+        y = v.mul(v.sub(x, top), v.number(_LOG2E))
+        return v.scale(v.horner(_EXP2_FLOOR, v.over_floor(y)), y)
     d = v.larger(v.number(-127 * _LN2), v.sub(x, top))
     rounded = v.fma(d, v.number(_LOG2E), v.number(_MAGIC + 127))
     # The bias comes with the constant: a shift makes the power.

@@ -127,6 +127,16 @@ class Vectors:
         name = f"llvm.x86.avx512.mask.scalef.ps.{bits}"
         return self.each(f'llvm.call_intrinsic "{name}"({{}}, {{}}{rest}) : ({types}) -> {self.type}', x, n, x)
 
+    def over_floor(self, x: Bundle) -> Bundle:
+        """x - floor(x), 0 for infinities; where `has_scale`."""
+        bits = 32 * self.lanes
+        mask = self.b.constant("-1", f"i{self.lanes}")
+        imm = self.b.constant("1", "i32")
+        rest = f", {imm}, {{}}, {mask}" + (f", {self.b.constant('4', 'i32')}" if bits == 512 else "")
+        types = f"{self.type}, i32, {self.type}, i{self.lanes}" + (", i32" if bits == 512 else "")
+        name = f"llvm.x86.avx512.mask.reduce.ps.{bits}"
+        return self.each(f'llvm.call_intrinsic "{name}"({{}}{rest}) : ({types}) -> {self.type}', x, x)
+
     def horner(self, coefficients: Sequence[float], x: Bundle) -> Bundle:
         """The polynomial with these coefficients, lowest power first."""
         p = self.number(coefficients[-1])
