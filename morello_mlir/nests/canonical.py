@@ -58,7 +58,7 @@ def _drop_ones(spec: NestSpec) -> NestSpec:
     # A parallel dim of one step, along which nothing varies.
     still = tuple(replace(o, strides=(0,)) for o in spec.operands)
     body = _renumbered(spec.body, {})
-    return NestSpec((1,), (False,), still, body, spec.serial, spec.threads, spec.far)
+    return NestSpec((1,), (False,), still, body, spec.serial, spec.threads, spec.far, spec.among)
 
 
 def _reorder(spec: NestSpec, kept: Sequence[int], dims: tuple[int, ...] | None = None) -> NestSpec:
@@ -70,7 +70,7 @@ def _reorder(spec: NestSpec, kept: Sequence[int], dims: tuple[int, ...] | None =
     operands = tuple(replace(o, strides=pick(o.strides)) for o in spec.operands)
     scan = tuple(spec.scan[d] for d in kept)
     body = _renumbered(spec.body, {d: i for i, d in enumerate(kept)})
-    return NestSpec(pick(dims or spec.dims), scan, operands, body, spec.serial, spec.threads, spec.far)
+    return NestSpec(pick(dims or spec.dims), scan, operands, body, spec.serial, spec.threads, spec.far, spec.among)
 
 
 def _renumbered(body: Body, dims: dict[int, int]) -> Body:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ..search.schedule import Node, Parallel
 from ..targets import LINE, Target, fixed
-from ..targets.streams import LEVELS, PerLine
+from ..targets.streams import LEVELS, PerLine, scaled
 from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
 from .plan import PassPlan, RowsPlan, innermost
@@ -24,6 +24,8 @@ from .touch import Key, Layout, key_of_operand
 LONG, CALL = 4, 100
 #: Tables by which a sum of lines is their number at one level.
 COUNTING = {level: PerLine(*(float(level == other) for other in LEVELS)) for level in LEVELS}
+#: As `lowering.memory.INTERLEAVED`.
+INTERLEAVED = 4
 #: Instructions of a turn of a loop beside its work.
 TURN = 3
 
@@ -78,12 +80,29 @@ class Work:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Cycles of cache lines: of those that pass through the caches, and of those written past them."""
+
+    cached: float = 0.0
+    past: float = 0.0
+
+    def __add__(self, other: Lines) -> Lines:
+        return Lines(self.cached + other.cached, self.past + other.past)
+
+    @property
+    def total(self) -> float:
+        return self.cached + self.past
+
+
 class RowsModel:
     """The cost of `rows` of one nest, for any of its schedules; what they have in common is worked out once."""
 
     def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
         self.spec, self.target, self.s = spec, target, target.streams
         self.near = near
+        # What is written past the caches, all threads wait for.
+        self.past = scaled(self.s.past, spec.among)
         self.absorbed = Facts(spec.body).absorbed
         self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
         self._work: dict[object, Work] = {}
@@ -105,14 +124,17 @@ class RowsModel:
         total = self.around(plan, layout)
         for sweep in plan.sweeps:
             passes = [plan.passes[j] for j, _ in sweep]
-            total += self.combined(passes, self.compute(passes, layout, plan), sum(memory[j] for j, _ in sweep))
+            lines = sum((memory[j] for j, _ in sweep), Lines())
+            total += self.combined(passes, self.compute(passes, layout, plan), lines)
         return total
 
-    def combined(self, passes: Sequence[PassPlan], compute: float, memory: float) -> float:
-        """Cycles of one sweep. An online pass waits for its lines while it looks for their maximum, not beside what
-        takes long."""
-        overlap = 1.0 if any(p.step.online is not None for p in passes) else self.s.overlap
-        return max(compute, memory) + overlap * min(compute, memory)
+    def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines) -> float:
+        """Cycles of one sweep. An online pass waits for some of its lines while it looks for their maximum, not beside
+        what takes long."""
+        online = any(p.step.online is not None for p in passes)
+        overlap = self.s.online_overlap if online else self.s.overlap
+        memory = lines.cached + (1 - self.s.past_beside) * lines.past
+        return max(max(compute, memory) + overlap * min(compute, memory), lines.past)
 
     def compute(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
         """Cycles of the instructions of passes that are one sweep, over all groups."""
@@ -142,7 +164,7 @@ class RowsModel:
 
     # ------------------------------------------------------------ memory
 
-    def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[float]:
+    def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[Lines]:
         """By pass: cycles of the lines that all groups touch. past: all outputs are written past the caches, instead of
         those of passes that say so."""
         tour = _Tour(self, plan, layout, past)
@@ -278,6 +300,11 @@ class RowsModel:
         if stride in (0, 1):
             w.loads += n
             w.instructions += n
+        elif stride <= INTERLEAVED:
+            # Whole vectors are loaded, and shuffled two by two.
+            w.loads += n * stride
+            w.arithmetic += n * (stride - 1) * self.s.arithmetic
+            w.instructions += n * (2 * stride - 1)
         else:
             w.extra += n * layout.lanes * each
 
@@ -376,18 +403,20 @@ class _Tour:
         """Bytes that pass by before pass `j` finds what pass `first` of the same group touched."""
         return sum(self.sizes[t % self.per] for t in range(first, j))
 
-    def visit(self, j: int, p: PassPlan) -> float:
+    def visit(self, j: int, p: PassPlan) -> Lines:
         """Cycles of the lines that pass `j` touches."""
-        s, total = self.s, 0.0
+        s, cached, past = self.s, 0.0, 0.0
         for key, operand in self.reads[j]:
-            total += self.cycles(j, key, operand, s.read, s.read)
+            cached += self.cycles(j, key, operand, s.read, s.read)
             self.touched[key] = j
         written = self.past_caches(p)
         for key, operand in self.writes[j]:
-            new, again = (s.past, s.past) if key in written else (s.allocate, s.touched)
-            total += self.cycles(j, key, operand, new, again)
+            if key in written:
+                past += self.cycles(j, key, operand, self.model.past, self.model.past)
+            else:
+                cached += self.cycles(j, key, operand, s.allocate, s.touched)
             self.touched[key] = j
-        return total
+        return Lines(cached, past)
 
     def past_caches(self, p: PassPlan) -> Collection[Key]:
         """What a pass writes past the caches."""

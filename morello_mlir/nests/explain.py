@@ -9,7 +9,7 @@ from ..search.schedule import Node, children, opens_block
 from ..search.steps import Step
 from ..targets import Target, fixed
 from .actions import rewritten
-from .cost import RowsModel, own_cost
+from .cost import Lines, RowsModel, own_cost
 from .plan import rows_plan
 from .search import NestSearch, ways
 from .spec import NestSpec
@@ -52,13 +52,13 @@ def _passes(spec: NestSpec, node: Rows, target: Target, runs: int, met: int) -> 
     passed, spent = 0.0, 0
     for sweep in plan.sweeps:
         own = [plan.passes[j] for j, _ in sweep]
-        busy, lines = model.compute(own, layout, plan), sum(memory[j] for j, _ in sweep)
+        busy, lines = model.compute(own, layout, plan), sum((memory[j] for j, _ in sweep), Lines())
         first = min(j for j, _ in sweep)
         # Rounded so that all add up.
         passed += model.combined(own, busy, lines)
         cost[first] = (fixed(passed) - spent) * met
         spent = fixed(passed)
-        notes[first] = f"{busy:,.0f} cycles of instructions, {lines:,.0f} of lines"
+        notes[first] = f"{busy:,.0f} cycles of instructions, {lines.total:,.0f} of lines"
         notes[first] += "" if len(sweep) == 1 else " (with the others of its sweep)"
     for j, p in enumerate(node.passes):
         bytes_moved = {way: amount * runs for way, amount in moved[j].items()}

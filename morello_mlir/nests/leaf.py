@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from ..search.nest_steps import Pass, Rows
 from ..targets import Target, fixed
-from .cost import RowsModel
+from .cost import Lines, RowsModel
 from .plan import PassPlan, RowsPlan, lanes_of, rows_plan
 from .space import Structures, can_pipeline, layouts, streams, sweeps_of, unrolls
 from .spec import NestSpec
 from .touch import Layout
+
+
+def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The smallest first."""
+    for n in range(len(items) + 1):
+        yield from combinations(items, n)
 
 
 class LeafSearch:
@@ -67,13 +74,8 @@ class LeafSearch:
         layout = model.layout(plan)
         memory = model.memory(plan, layout)
         passes = list(plan.passes)
-        past = [j for j, p in enumerate(passes) if j >= given and streams(p, self.spec, plan.vector)]
-        if past:
-            other = model.memory(plan, layout, past=True)
-            for j in past:
-                if other[j] < memory[j]:
-                    memory[j] = other[j]
-                    passes[j] = replace(passes[j], step=replace(passes[j].step, streaming=True))
+        free = {j for j, p in enumerate(passes) if j >= given and streams(p, self.spec, plan.vector)}
+        other = model.memory(plan, layout, past=True) if free else memory
         total = model.around(plan, layout)
         for sweep in plan.sweeps:
             held = [passes[j].step.unroll for j, _ in sweep if j < given]
@@ -82,9 +84,18 @@ class LeafSearch:
             # What is fastest is so whatever the lines take.
             own = [passes[j] for j, _ in sweep]
             busy, unroll = self.unrolled(own, layout, plan, held)
-            total += model.combined(own, busy, sum(memory[j] for j, _ in sweep))
+            # Each pass that may writes past the caches or not, in any combination.
+            best: tuple[float, tuple[int, ...]] | None = None
+            for past in _subsets([j for j, _ in sweep if j in free]):
+                lines = sum((other[j] if j in past else memory[j] for j, _ in sweep), Lines())
+                cycles = model.combined(own, busy, lines)
+                if best is None or cycles < best[0]:
+                    best = cycles, past
+            assert best is not None
+            total += best[0]
             for j, _ in sweep:
-                passes[j] = replace(passes[j], step=replace(passes[j].step, unroll=unroll))
+                step = replace(passes[j].step, unroll=unroll)
+                passes[j] = replace(passes[j], step=replace(step, streaming=True) if j in best[1] else step)
         return total, replace(plan, passes=tuple(passes))
 
     def unrolled(

@@ -66,7 +66,7 @@ def tiled(spec: NestSpec, d: int, size: int, *, parallel: bool = False) -> Rewri
     """A loop over dim `d` in steps of `size`: the body, and what is left over (offset by the steps before it)."""
     n = spec.dims[d]
     whole, rest = divmod(n, size)
-    inner = replace(spec, serial=True, threads=0) if parallel else spec
+    inner = replace(spec, serial=True, threads=0, among=max(1, spec.threads)) if parallel else spec
     sizes = lambda step: [step if e == d else m for e, m in enumerate(spec.dims)]  # noqa: E731
     out = [Child(whole, inner.with_dims(sizes(size)), same(spec))]
     if rest:
@@ -154,7 +154,8 @@ def staged(spec: NestSpec, values: Sequence[int], levels: Sequence[tuple[str, in
     inputs = list(spec.inputs)
     first_body = extract(body, values, {at: k for k, at in body.inputs.items()}, inputs)
     used = first_body.inputs
-    first = _unscanned(NestSpec(dims, spec.scan, (*inputs, *new), first_body, spec.serial, spec.threads, spec.far))
+    how = (spec.serial, spec.threads, spec.far, spec.among)
+    first = _unscanned(NestSpec(dims, spec.scan, (*inputs, *new), first_body, *how))
     if first is None:
         return "the values vary along fewer scan dims than others: that is not supported"
     touched = nearness(first.bytes, levels)
@@ -163,9 +164,7 @@ def staged(spec: NestSpec, values: Sequence[int], levels: Sequence[tuple[str, in
     given.update({v: len(inputs) + i for i, v in enumerate(values)})
     all_inputs = [*kept, *new]
     rest_body = extract(body, body.outputs, given, all_inputs)
-    rest = _unscanned(
-        NestSpec(spec.dims, spec.scan, (*all_inputs, *spec.outputs), rest_body, spec.serial, spec.threads, spec.far)
-    )
+    rest = _unscanned(NestSpec(spec.dims, spec.scan, (*all_inputs, *spec.outputs), rest_body, *how))
     if rest is None:
         return "the outputs vary along fewer scan dims than others: that is not supported"
     ins = tuple(Source(k) for k in range(len(inputs)))
@@ -206,6 +205,7 @@ def partial(spec: NestSpec, d: int, size: int, levels: Sequence[tuple[str, int]]
     if isinstance(plan, str):
         return plan
     parts, combine_body = plan
+    how = (spec.serial, spec.threads, spec.far, spec.among)
     # The parts' dim is the last; in scratch, it is innermost.
     dims = (*spec.dims, count)
     strides, elements = row_strides(dims, [*spec.parallel_dims, len(spec.dims)])
@@ -219,7 +219,7 @@ def partial(spec: NestSpec, d: int, size: int, levels: Sequence[tuple[str, int]]
     def part(step: int, trips: int, first: int) -> Child:
         sizes = (*(step if e == d else n for e, n in enumerate(spec.dims)), trips)
         ins = [replace(o, strides=(*o.strides, o.strides[d] * size)) for o in spec.inputs]
-        nest = NestSpec(sizes, (*spec.scan, False), (*ins, *new), part_body, spec.serial, spec.threads, spec.far)
+        nest = NestSpec(sizes, (*spec.scan, False), (*ins, *new), part_body, *how)
         at = [replace(s, offset=first * o.strides[-1]) for s, o in zip(sources, ins, strict=True)]
         return Child(1, nest, (*at, *(replace(s, offset=first) for s in made)))
 
@@ -227,7 +227,7 @@ def partial(spec: NestSpec, d: int, size: int, levels: Sequence[tuple[str, int]]
     sizes = tuple(1 if s else n for n, s in zip(spec.dims, spec.scan, strict=True))
     ins = [replace(o, strides=(*o.strides, 0)) for o in (*spec.inputs, *spec.outputs)]
     operands = (*ins[: len(spec.inputs)], *new, *ins[len(spec.inputs) :])
-    combine = NestSpec((*sizes, count), (*spec.scan, True), operands, combine_body, spec.serial, spec.threads, spec.far)
+    combine = NestSpec((*sizes, count), (*spec.scan, True), operands, combine_body, *how)
     outs = tuple(Source(len(spec.inputs) + k) for k in range(len(spec.outputs)))
     children.append(Child(1, combine, (*sources, *made, *outs)))
     return Rewritten(tuple(children), tuple(buffers))

@@ -22,7 +22,7 @@ MOST_SIDE = 16
 #: Unrolled steps along the innermost scan dim; all of a dim, where it has no more than the last.
 UNROLLS = (1, 2, 4, 8)
 #: Elements of a block of an online pass.
-BLOCKS = (256, 512, 1024, 2048, 4096, 8192)
+BLOCKS = (256, 512, 1024, 2048, 4096)
 #: How many reductions that could be next are tried in any combination; of more, all at once.
 FREE_CHOICES = 3
 #: Stored values that are tried in any combination with one pass; of more, the dearest.

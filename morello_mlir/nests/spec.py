@@ -83,7 +83,7 @@ class Operand:
 class NestSpec:
     """A goal. dims: sizes; scan: which dims are reduced (the others are parallel); operands: the inputs of the body,
     then its outputs. serial, threads, far: as in Spec (0 threads: as many as this process may use; far: operands in GL
-    are beyond the last-level cache).
+    are beyond the last-level cache). among: threads that work on parts like this one at the same time.
 
     An output has a stride along every parallel dim, and along the scan dims along which its value varies (no two points
     write one element). It may have one along others: there its value is repeated. Raises SpecError where that is not
@@ -97,6 +97,7 @@ class NestSpec:
     serial: bool = True
     threads: int = 0
     far: bool = False
+    among: int = 1
 
     def __post_init__(self) -> None:
         if not self.dims or len(self.dims) > MAX_DIMS:
@@ -115,6 +116,8 @@ class NestSpec:
             )
         if not 0 <= self.threads <= MAX_THREADS:
             raise SpecError(f"{self.threads} threads are not between 1 and {MAX_THREADS}")
+        if not 1 <= self.among <= MAX_THREADS:
+            raise SpecError(f"among {self.among} is not between 1 and {MAX_THREADS}")
         if self.serial and self.threads > 1:
             raise SpecError("a serial goal has one thread")
         self._check_body()
@@ -239,6 +242,7 @@ class NestSpec:
         sizes = ", ".join(f"{n} scan" if s else str(n) for n, s in zip(self.dims, self.scan, strict=True))
         parts = [f"[{sizes}]", *map(str, self.operands), f'"{self.body}"', self.threading]
         parts += ["far"] if self.far else []
+        parts += [f"among {self.among}"] if self.among > 1 else []
         return f"{self.function}({', '.join(parts)})"
 
     @staticmethod
@@ -246,7 +250,7 @@ class NestSpec:
         """Reads what `str` printed. Raises SpecError saying what is wrong."""
         t = text.strip()
         m = re.fullmatch(
-            r'([A-Za-z_]\w*)\s*\(([^"]*),\s*"([^"]*)"\s*,\s*(serial|parallel(?:\s+[0-9]{1,9})?)(\s*,\s*far)?\s*\)',
+            r'([A-Za-z_]\w*)\s*\(([^"]*),\s*"([^"]*)"\s*,\s*(serial|parallel(?:\s+[0-9]{1,9})?)(\s*,\s*far)?(?:\s*,\s*among\s+([0-9]{1,9}))?\s*\)',
             t,
             re.S,
         )
@@ -257,7 +261,7 @@ class NestSpec:
         found = [Operand.parse(o) for o in operands]
         body = Body.parse(m[3], [o.dtype for o in found])
         threads = int(m[4].split()[1]) if " " in m[4].strip() else 0
-        spec = NestSpec(dims, scan, tuple(found), body, m[4] == "serial", threads, bool(m[5]))
+        spec = NestSpec(dims, scan, tuple(found), body, m[4] == "serial", threads, bool(m[5]), int(m[6] or 1))
         if spec.function != m[1]:
             raise SpecError(f"this body makes it a {spec.function}, not a {m[1]}")
         return spec

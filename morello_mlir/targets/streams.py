@@ -57,6 +57,11 @@ class PerLine:
         return {"L1": self.l1, "L2": self.l2, "L3": self.l3, "DRAM": self.dram}[level]
 
 
+def scaled(table: PerLine, by: float) -> PerLine:
+    """`table` with all its figures so many times as large."""
+    return PerLine(table.l1 * by, table.l2 * by, table.l3 * by, table.dram * by)
+
+
 @dataclass(frozen=True)
 class Streams:
     """Coefficients of the cost of nests (docs/nests.md), cycles unless said otherwise.
@@ -65,7 +70,8 @@ class Streams:
     touched: to one that was; past: a store past the caches, by where the line is; run: lines that lie apart are not
     foreseen, so this is what each run of neighbours costs. crowd: a line of two rows side by side that are pages apart
     (twice that of four).
-    overlap: of compute and memory, the share of the smaller that the larger does not hide.
+    overlap: of compute and memory, the share of the smaller that the larger does not hide; online_overlap: the same in
+    online passes. past_beside: the share of what is written past the caches that takes place beside all else.
 
     Per vector: arithmetic, loads, stores: an instruction; op: ops that have units of their own, of f32 (f64 takes
     `double` times as long); counts: instructions of the others. issue: instructions that start per cycle.
@@ -86,6 +92,8 @@ class Streams:
     op: Mapping[str, float]
     crowd: float = 0.0
     overlap: float = 0.37
+    online_overlap: float = 1.0
+    past_beside: float = 0.0
     arithmetic: float = 0.5
     loads: float = 0.5
     stores: float = 1.0
@@ -140,4 +148,33 @@ AVX512_STREAMS = Streams(
     live=2.2,
     ramp=180.0,
     counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
+)
+#: Zen 5 with 64-byte units. Fitted to schedules of softmax and layer normalisation (docs/nests.md).
+ZEN5_STREAMS = Streams(
+    read=PerLine(0.0, 0.986, 1.37, 3.47),
+    allocate=PerLine(0.0, 1.61, 3.7, 11.4),
+    touched=PerLine(0.0, 0.241, 0.963, 8),
+    past=PerLine(7.0, 6.3, 6.2, 10.6),
+    run=PerLine(0.0, 1.0, 10.0, 30.0),
+    op={"div": 5.0, "sqrt": 7.0, "rsqrt": 12.0},
+    crowd=0.12,
+    overlap=0.199,
+    online_overlap=0.17,
+    past_beside=0.74,
+    arithmetic=0.224,
+    loads=0.546,
+    stores=1.34,
+    issue=8.0,
+    latency=2.5,
+    loop=1.34,
+    sweep=32.8,
+    lanes=5.43,
+    step=0.5,
+    far_op=1,
+    spill=3.82,
+    live=1.13,
+    ramp=1,
+    online=14,
+    block=1,
+    counts={**OP_COUNTS, "exp": 14.3, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
 )

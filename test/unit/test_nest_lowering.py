@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -225,6 +226,45 @@ def test_squares(target: str) -> None:
     for i, (spec, _) in enumerate(jobs):
         inputs = inputs_of(spec, np.random.default_rng(i), special=True)
         compare(spec, run(library, i, spec, inputs), inputs)
+
+
+def before_a_hole(values: np.ndarray) -> np.ndarray:
+    """The values where reading the next byte ends the process."""
+    size = -(-values.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    assert protect(ctypes.c_void_p(start + size), mmap.PAGESIZE, 0) == 0
+    out = np.frombuffer(memory, values.dtype, values.size, size - values.nbytes)
+    out[:] = values
+    return out
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_elements_a_few_apart(target: str) -> None:
+    """They are picked from whole vectors, which do not reach beyond the last of them."""
+    needs(target)
+    jobs = []
+    for dtype, op in (("f32", "neg"), ("bf16", "neg"), ("f64", "abs"), ("i8", "abs"), ("i1", "not")):
+        for stride in (2, 3, 4, 5):
+            for n in (3, 16, 37):
+                x, y = f"({dtype}, GL, [{n * stride + 1}, {stride}])", f"({dtype}, GL, [{n}, 1])"
+                body = f"y = {op}(x0)" if dtype != "i1" else "y = xor(x0, x0)"
+                spec = NestSpec.parse(f'Map([2, {n}], {x}, {y}, "{body}", serial)')
+                jobs.append((spec, parse("rows vector d1:\n    pass y")))
+    library = compiled(jobs, TARGETS[target])
+    for i, (spec, _) in enumerate(jobs):
+        inputs = [before_a_hole(a) for a in inputs_of(spec, np.random.default_rng(i), special=True)]
+        compare(spec, run(library, i, spec, inputs), inputs)
+
+
+def test_the_next_block_is_asked_for() -> None:
+    """While one is summed; where all is near, nothing is."""
+    schedule = parse("rows vector d1:\n    pass m, s online by 1024\n    pass y")
+    text = text_of([(softmax(2, 65536), schedule)], TARGETS["avx2"])
+    assert "memref.prefetch" in text
+    schedule = parse("rows vector d1:\n    pass m, s online by 256\n    pass y")
+    assert "memref.prefetch" not in text_of([(softmax(2, 1024), schedule)], TARGETS["avx2"])
 
 
 def test_no_library_calls() -> None:

@@ -18,6 +18,8 @@ from ..ops import element_bytes
 from .values import Values
 from .vectors import Bundle
 
+#: Elements so far apart, at most, are picked from vectors of all that lies between.
+INTERLEAVED = 4
 #: Squares of elements, of at least that many rows, are transposed in registers instead of read one by one.
 SQUARE = 4
 
@@ -169,18 +171,50 @@ class Memory:
         stride, dtype = place.strides[self.vector], place.dtype
         if stride == 0:
             return self.values.loaded(self._splat(self._scalar(place, at), dtype), dtype)
+        if 1 < stride <= INTERLEAVED and dtype != "i1" and not isinstance(tile.live, str):
+            return self.values.loaded((self._picked(place, tile, at, stride),), dtype)
         if stride != 1 or (tile.live is not None and dtype == "i1"):
             return self.values.loaded(self._gather(place, tile, at, stride), dtype)
         t = f"vector<{self.lanes}x{dtype}>"
         i = self.b.index(at)
-        if tile.live is None:
-            x = self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {t}")
+        if tile.live is None or isinstance(tile.live, int):
+            x = self._first(place, at, self.lanes if tile.live is None else tile.live)
         else:
             (mask,) = self.mask(tile) or ("",)
             zero = self.b.constant("dense<0.0>" if _is_float(dtype) else "dense<0>", t)
             types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
             x = self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
         return self.values.loaded((x,), dtype)
+
+    def _picked(self, place: Place, tile: Tile, at: Index, stride: int) -> str:
+        """A vector of elements a few apart, picked from the vectors that hold them. No element is read beyond the last
+        of those that count."""
+        live = self.lanes if tile.live is None else tile.live
+        assert isinstance(live, int), "lanes that only run time knows are of unit stride"
+        count = (live - 1) * stride + 1
+        firsts = [min(i * self.lanes, max(0, count - self.lanes)) for i in range(-(-count // self.lanes))]
+        # By lane: which of the vectors has its element, and where.
+        offsets = [min(i, live - 1) * stride for i in range(self.lanes)]
+        owners = [next(q for q, first in enumerate(firsts) if x < first + self.lanes) for x in offsets]
+        places = [x - firsts[q] for x, q in zip(offsets, owners, strict=True)]
+        t = f"vector<{self.lanes}x{place.dtype}>"
+        parts = [self._first(place, self.b.add(at, first), min(count, self.lanes)) for first in firsts]
+        found, there = parts[0], [p if q == 0 else 0 for p, q in zip(places, owners, strict=True)]
+        for number, part in enumerate(parts[1:] or parts[:1], 1):
+            choice = [self.lanes + p if q == number else x for p, q, x in zip(places, owners, there, strict=True)]
+            found = self.b.value(f"vector.shuffle {found}, {part} [{', '.join(map(str, choice))}] : {t}, {t}")
+            there = list(range(self.lanes))
+        return found
+
+    def _first(self, place: Place, at: Index, count: int) -> str:
+        """A vector with the first `count` elements from `at` on."""
+        t, i = f"vector<{self.lanes}x{place.dtype}>", self.b.index(at)
+        if count == self.lanes:
+            return self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {t}")
+        zero = self.b.constant("dense<0.0>" if _is_float(place.dtype) else "dense<0>", t)
+        types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
+        mask = self.b.mask(count, self.lanes)
+        return self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
 
     def _scalar(self, place: Place, at: Index) -> str:
         return self.b.value(f"memref.load {place.memory}[{self.b.index(at)}] : {place.type}")

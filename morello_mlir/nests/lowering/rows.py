@@ -19,6 +19,8 @@ from .values import Values, computed
 
 #: Bytes that a row must have for its lines to be asked for ahead, and how far ahead, where the nest is streaming.
 _AHEAD_BYTES = 4096
+#: What operands of no more bytes are near in any case.
+_NEAR_BYTES = 1 << 15
 
 
 def emit_rows(b: NestBuilder, machine: Machine, plan: RowsPlan, places: Sequence[Place]) -> None:
@@ -178,11 +180,14 @@ class _Rows:
         return Sweeping(one.reductions, tuple(writes), stored, self.ahead(one), self.online.get(at), against)
 
     def ahead(self, one: PassPlan) -> int:
-        """How many elements ahead inputs are asked for: where outputs are streamed, everything comes from memory, and
-        the first pass is the one that waits for it."""
-        if not self.streaming or one is not self.plan.passes[0] or self.nest.vector not in self.nest.scan:
+        """How many elements ahead inputs are asked for. Where outputs are streamed, everything comes from memory, and
+        the first pass is the one that waits for it. While a block of an online pass is summed, the next one comes near:
+        looking for its maximum takes no time in which lines could."""
+        if one is not self.plan.passes[0] or self.nest.vector not in self.nest.scan:
             return 0
-        return _AHEAD_BYTES // 4
+        if one.step.online and self.spec.bytes > _NEAR_BYTES:
+            return one.step.online
+        return _AHEAD_BYTES // 4 if self.streaming else 0
 
     def place(self, value: int) -> Place:
         """Where a stored value lies."""

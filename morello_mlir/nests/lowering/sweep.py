@@ -240,7 +240,7 @@ class Sweep:
             counts = tuple(at[d][1] if d in at else x for d, x in enumerate(group.counts))
             tile = Tile(place, counts, group.live if live is None else live)
             ev = Evaluation(self.nest, tile, group, stage.work.stored)
-            if stage.work.prefetch and live is None:
+            if stage.work.prefetch and live is None and self.writing:
                 self.prefetch(stage, tile)
             if self.writing:
                 self.write(stage, ev)
