@@ -44,7 +44,7 @@ class ParallelTile(Action):
                 self.dim not in info.reduction,
                 f"{self.dim} is summed over: threads would write to the same output; split it instead",
             ),
-            (self.size % width == 0, width_reason(key, self.dim)),
+            (self.size % width == 0, lambda: width_reason(key, self.dim)),
             (self.dim != "b" or self.size == 1, "the batch dim is tiled by 1"),
             (set(key.memories) == {"GL"}, "threads have caches of their own: all operands must be in GL"),
             (

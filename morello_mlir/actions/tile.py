@@ -35,7 +35,7 @@ class TileAction(Action):
                 self.dim not in info.reduction or info.accumulates,
                 f"only an accumulating function can be split along {self.dim}: put to_accum above",
             ),
-            (self.size % width == 0, width_reason(key, self.dim)),
+            (self.size % width == 0, lambda: width_reason(key, self.dim)),
             ("VRF" not in key.memories, "the output is in registers: only a kernel may follow"),
             (not key.forked, "threads are under way: only a parallel loop may follow"),
             (

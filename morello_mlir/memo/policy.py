@@ -42,7 +42,8 @@ def actions_of(key: TableKey, largest: dict[str, int], target: Target) -> list[A
         shared = (ParallelTile(dim, step, group) for group in groups(key) for step in scale(largest[dim]))
         out += [a for a in shared if holds(a.requires(key, target))]
     for dim in AXES:
-        steps = (TileAction(dim, step) for step in scale(largest[dim]))
+        width = key.pack_width(dim)
+        steps = (TileAction(dim, step) for step in scale(largest[dim]) if step % width == 0)
         out += [a for a in steps if holds(a.requires(key, target))]
     return out
 

@@ -106,7 +106,10 @@ class Layout:
 
     def pack_width(self, dim: int) -> int | None:
         """The panel width along `dim`, or None where it is not packed."""
-        return next((w for d, w in self.parts if d == dim and w is not None), None)
+        for d, width in self.parts:
+            if d == dim and width is not None:
+                return width
+        return None
 
     def physical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Sizes of the parts, slowest to fastest, for a tensor of logical `shape` (the last panel is padded)."""
