@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
@@ -103,10 +104,21 @@ def _cells(record: Record, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return cells, inside
 
 
-class Memo:
-    """Layers in order of look-up, and where what is solved goes. One per target and user's file."""
+#: Seconds that a search takes before its tables are written beside it, so that it can be interrupted and gone on with:
+#: shorter ones are not held up by that.
+LONG_SEARCH = 2.0
+#: Tables that may wait to be written: those of two or three goals.
+MOST_PENDING = 400
 
-    def __init__(self, target: Target, user: Store | None, shipped: Store | None = None):
+
+class Memo:
+    """Layers in order of look-up, and where what is solved goes. One per target and user's file.
+
+    wait: whoever searches waits until what was solved is on disk; else it is written while the process does other
+    things, before it ends (`flush`).
+    """
+
+    def __init__(self, target: Target, user: Store | None, shipped: Store | None = None, *, wait: bool = True):
         self.target = target
         self.user = Layer(user, "memo", target) if user else None
         self.layers = [*([self.user] if self.user else []), *([Layer(shipped, "shipped", target)] if shipped else [])]
@@ -115,6 +127,10 @@ class Memo:
         self._writer: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
         self._lock = Lock()
+        self._wait = wait
+        #: Solved, and not yet given to the writer; and since when.
+        self._unwritten: list[tuple[Tables, TableKey]] = []
+        self._since = 0.0
         self._pending: list[Future[None]] = []
 
     # ------------------------------------------------------------ schedules
@@ -154,16 +170,41 @@ class Memo:
             return None
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
-        """Compresses and writes the table beside the search, which goes on to the next."""
+        """Has the table compressed and written beside what the process does, in a while."""
         # Where the output is in registers only kernels are left: quicker solved than read.
-        if self.user is not None and "VRF" not in key.memories:
-            with self._lock:
-                self._pending.append(self._executor().submit(self._keep, tables, key))
+        if self.user is None or "VRF" in key.memories:
+            return
+        with self._lock:
+            if not self._unwritten:
+                self._since = time.monotonic()
+            self._unwritten.append((tables, key))
+            if self._wait or time.monotonic() - self._since > LONG_SEARCH:
+                self._write()
+
+    def searched(self) -> None:
+        """A search is done: what it solved is written, now or beside what comes next."""
+        with self._lock:
+            self._write()
+        if self._wait:
+            self.flush()
+
+    def _write(self) -> None:
+        """Gives what was solved to the writer."""
+        writer = self._executor()
+        self._pending += [writer.submit(self._keep, *one) for one in self._unwritten]
+        self._unwritten = []
+        # Whoever is faster than the writer waits for it: tables take memory.
+        while len(self._pending) > MOST_PENDING:
+            self._pending.pop(0).result()
 
     def _keep(self, tables: Tables, key: TableKey) -> None:
         assert self.user is not None
         name = memo_key(key, self.target)
-        self.user.store.put(self.user.space, self.target.name, records_of(tables, key, orders=QUICK))
+        try:
+            self.user.store.put(self.user.space, self.target.name, records_of(tables, key, orders=QUICK))
+        except Exception as error:
+            # An answer that cannot be kept is an answer all the same.
+            log.warning("memo %s: a table was not kept: %s", self.user.store.path, error)
         self.user.forget(name)
 
     def _executor(self) -> ThreadPoolExecutor:
@@ -174,13 +215,13 @@ class Memo:
         return self._writer
 
     def flush(self) -> None:
-        """Waits until what was solved is on disk: tools may end by os._exit."""
+        """Waits until what was solved is on disk. Python does so when it ends; who ends otherwise must."""
         if self._pid == os.getpid():
-            pending, self._pending = self._pending, []
+            with self._lock:
+                self._write()
+                pending, self._pending = self._pending, []
             for future in pending:
-                # An answer that cannot be kept is an answer all the same.
-                if error := future.exception():
-                    log.warning("memo %s: a table was not kept: %s", self.user and self.user.store.path, error)
+                future.result()
 
 
 class _Rebuild:
@@ -262,4 +303,5 @@ def memo_for(target: Target, name: str | os.PathLike[str] | None = None) -> Memo
         target,
         locate.open_store(path),
         locate.open_store(shipped, False) if shipped.is_file() else None,
+        wait=False,
     )

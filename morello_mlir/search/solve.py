@@ -79,7 +79,8 @@ class Search:
             node, cost, source = self._solved[goal]
             if self.memo:
                 self.memo.count("memory" if known else source)
-                self.memo.flush()
+                if not known:
+                    self.memo.searched()
         if known and source == "search":
             source = "memo"
         return Solution(goal, node, cost, source, time.perf_counter() - start)
@@ -120,7 +121,10 @@ class Search:
     def cost(self, spec: Spec) -> float:
         """The optimal cost of `spec`, from its table; INFINITE where no implementation fits."""
         key, dims, left = self.point(spec.canonical().plain)
-        return self.value(self.tables_of(key, dims, left), key, dims, left) + then_cost(spec, self.target)
+        found = self.value(self.tables_of(key, dims, left), key, dims, left) + then_cost(spec, self.target)
+        if self.memo:
+            self.memo.searched()
+        return found
 
     def _check_goal(self, spec: Spec) -> None:
         if 0 in spec.dims:
@@ -284,3 +288,13 @@ def search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> Se
         if name not in _searches:
             _searches[name] = Search(target, memo_for(target, memo))
         return _searches[name]
+
+
+def keep_memos() -> None:
+    """Waits until all that the searches of this process have solved is in their memos: for processes that end without
+    Python's leave."""
+    with _searches_lock:
+        searches = list(_searches.values())
+    for search in searches:
+        if search.memo:
+            search.memo.flush()

@@ -239,6 +239,7 @@ def _run_child(
         status = run_tool(tool, lambda: work(notebook), input_error=input_error)
         sys.stdout.flush()
         sys.stderr.flush()
+        _keep_memos()
     except BrokenPipeError:
         status = 0
     except SystemExit as error:
@@ -248,6 +249,13 @@ def _run_child(
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
+
+
+def _keep_memos() -> None:
+    """Has what was searched for written, where anything was: the process ends without Python's leave."""
+    solve = sys.modules.get("morello_mlir.search.solve")
+    if solve is not None:
+        solve.keep_memos()
 
 
 def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -> int:

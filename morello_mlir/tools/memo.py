@@ -64,7 +64,9 @@ def _store(options: argparse.Namespace, *, writable: bool) -> Store:
     """The memo that the options name. Raises InputError where there is none."""
     from ..memo.locate import shipped_path, user_path
     from ..memo.store import Store
+    from ..search.solve import keep_memos
 
+    keep_memos()
     if getattr(options, "shipped", None):
         path: Path | None = shipped_path(TARGETS[options.shipped])
         writable = False

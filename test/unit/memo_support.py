@@ -15,6 +15,7 @@ from morello_mlir.memo.table import records_of
 from morello_mlir.search.solve import Search
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
+from morello_mlir.targets import Target
 
 
 @lru_cache(maxsize=8)
@@ -32,8 +33,8 @@ def records(m: int, k: int, n: int) -> list[Record]:
     return [r for key in list(tables.tables) if "VRF" not in key.memories for r in records_of(tables, key)]
 
 
-def search_with(path: Path | None, shipped: Path | None = None) -> Search:
-    """A fresh search, as another process would have it."""
+def search_with(path: Path | None, shipped: Path | None = None, target: Target = SMALL) -> Search:
+    """A fresh search, as another process would have it; what it solves is on disk when it has an answer."""
     user = Store(path) if path else None
     other = Store(shipped, writable=False) if shipped else None
-    return Search(SMALL, Memo(SMALL, user, other))
+    return Search(target, Memo(target, user, other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +17,10 @@ from memo_support import SMALL, search_with, solved
 from morello_mlir.actions import child_specs, key_of
 from morello_mlir.errors import ScheduleError
 from morello_mlir.memo import locate
+from morello_mlir.memo import memo as memo_module
 from morello_mlir.memo.coordinates import key_text, memo_key, on_scale
 from morello_mlir.memo.families import Family
-from morello_mlir.memo.memo import Layer, memo_for
+from morello_mlir.memo.memo import Layer, Memo, memo_for
 from morello_mlir.memo.reach import Reach, SharedTables
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import reached_record, records_of
@@ -287,7 +289,52 @@ def test_goals_of_several_threads_are_remembered(tmp_path, monkeypatch, threads,
     """From whole tables: the same answers, also where a batch is shared, which no table has."""
     cheap = replace(SMALL, costs=replace(SMALL.costs, fork_join=10.0))
     spec = replace(matmul_spec(9, 4, 10, b=batch), serial=False, threads=threads)
-    first, second = (Search(cheap, memo_for(cheap, tmp_path / "memo")).solve(spec) for _ in range(2))
+    first, second = (search_with(tmp_path / "memo", target=cheap).solve(spec) for _ in range(2))
     assert (first.source, second.source) == ("search", "memo")
     assert first.cost == second.cost and "parallel tile" in to_text(first.schedule)
     assert second.schedule == first.schedule
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_nobody_waits_for_what_is_written(tmp_path):
+    """The answer is there before its tables are on disk; they are when the memo is flushed."""
+    store, spec = Store(tmp_path / "memo"), matmul_spec(8, 8, 16)
+    memo, gate = Memo(SMALL, store, wait=False), threading.Event()
+    memo._executor().submit(gate.wait)
+    assert Search(SMALL, memo).solve(spec).source == "search"
+    assert list(store.rows()) == []
+    gate.set()
+    memo.flush()
+    assert search_with(tmp_path / "memo").solve(spec).source == "memo"
+
+
+def test_long_searches_are_written_as_they_go(tmp_path, monkeypatch):
+    """So that an interrupted one can be gone on with."""
+    monkeypatch.setattr(memo_module, "LONG_SEARCH", 0.0)
+    store = Store(tmp_path / "memo")
+    memo = Memo(SMALL, store, wait=False)
+    search = Search(SMALL, memo)
+    key, dims, left = search.point(matmul_spec(8, 8, 16, accumulate=True))
+    search.tables_of(key, dims, left).table(key)
+    assert memo._pending and len(memo._unwritten) <= 1
+
+
+def test_tables_that_wait_are_limited(tmp_path, monkeypatch):
+    monkeypatch.setattr(memo_module, "MOST_PENDING", 3)
+    memo = Memo(SMALL, Store(tmp_path / "memo"), wait=False)
+    Search(SMALL, memo).solve(matmul_spec(8, 8, 16))
+    assert len(memo._pending) <= 3 and list(memo.user.store.rows())
+
+
+@pytest.mark.parametrize("end", ["", "from morello_mlir.search.solve import keep_memos; keep_memos(); os._exit(0)"])
+def test_a_process_that_ends_has_kept_what_it_found(tmp_path, end):
+    code = (
+        "import os, sys; from morello_mlir.search.solve import search_for; from morello_mlir.spec import matmul_spec\n"
+        "from morello_mlir.targets import get_target\n"
+        "print(search_for(get_target('avx2'), sys.argv[1]).solve(matmul_spec(5, 6, 7)).source, flush=True)\n" + end
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "memo")]
+    found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
+    assert found == ["search", "memo"]
