@@ -7,6 +7,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import InputError
@@ -83,10 +84,11 @@ def _explain(options: argparse.Namespace, tuner: Tuner, found: Lifted, notebook:
         for problem in _problems(answer.tuned):
             print(f"warning: {answer.explained.spec}: {problem}", file=sys.stderr)
     if options.html is not None:
-        goals = [answer.explained for answer in answers]
         if options.measure:
-            functions = [asked.function for asked in found.goals]
-            goals = timed(list(zip(goals, functions, strict=True)), options.target, notebook)
+            pairs = [(a.explained, asked.function) for a, asked in zip(answers, found.goals, strict=True)]
+            goals = timed(pairs, options.target, notebook)
+            answers = [replace(a, explained=goal) for a, goal in zip(answers, goals, strict=True)]
+        goals = [answer.explained for answer in answers]
         _cli.write_text(options.html, _page(options, tuner.target, goals, found, notebook).html())
     if options.json:
         print(json.dumps([_record(answer) for answer in answers], indent=2))
@@ -159,14 +161,14 @@ def _headline(tuned: Tuned, number: int) -> str:
 
 
 def _record(answer: Answer) -> dict[str, Any]:
-    record = {**answer.explained.record(), "search_s": answer.seconds}
+    record = {**answer.explained.record(), "search_s": answer.seconds, "measured_s": answer.explained.measured_s}
     if answer.tuned is None:
         return record
     winner, measured = answer.tuned.winner, answer.tuned.measured
     seconds = measured.seconds if measured else {}
     return {
         **record,
-        "measured_s": winner.seconds if winner else None,
+        "measured_s": winner.seconds if winner else record["measured_s"],
         "model_s": winner.model_seconds if winner else None,
         "alternatives": [
             {"cost": c.cost, "cycles": c.cycles, "measured_s": seconds.get(i), "schedule": to_text(c.schedule)}

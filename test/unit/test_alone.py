@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -119,11 +120,25 @@ def test_goals_are_timed_and_it_is_said_why_not(tmp_path: Path) -> None:
     assert timed == goal
 
 
-def test_the_command_measures_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_as_short_as_entering_it_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_timing, "in_turns", lambda calls, *_: {"nothing": 1e-7, "0": 1.1e-7, "1": 3e-7})
+    found = NestSearch(AVX2).solve(NestSpec.parse('Map([8], (f32, GL, [1]), (f32, GL, [1]), "y = exp(x0)", serial)'))
+    goal = explained(found.spec, found.schedule, AVX2)
+    short, longer = _timing.timed([(goal, ""), (goal, "")], "avx2", _cli.Notebook())
+    assert short.measured_s is None and "less than can be told from entering it, 100 ns" in short.why
+    assert longer.measured_s == pytest.approx(2e-7)
+
+
+def test_the_command_measures_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     path, out = tmp_path / "conv.mlir", tmp_path / "page.html"
     path.write_text(CONV)
     monkeypatch.setattr(_timing, "ROUNDS", 1)
-    code = main(["explain", str(path), "--target", "avx2", "--threads", "1", "--measure", "--html", str(out)])
+    command = ["explain", str(path), "--target", "avx2", "--threads", "1", "--measure", "--html", str(out), "--json"]
+    code = main(command)
+    (record,) = json.loads(capfd.readouterr().out)
+    assert 0 < record["measured_s"] < 1
     text = out.read_text(encoding="utf-8")
     assert code == 0 and "Predicted and measured time" in text and "not timed" not in text
     assert re.search(r">[0-9.,]+ (µs|ns|ms)<", text)
