@@ -50,17 +50,26 @@ def line_cycles(cost: LineCost, long_rows: Any, stride: int | None, rows: Any = 
     return cycles + cost.conflict * many
 
 
+def row_cycles(cost: LineCost, fp: Footprint, stride: int | None) -> Any:
+    """Cycles that rows add to their lines, at that row stride class (None: packed, where panels do)."""
+    if stride is None:
+        return fp.rows * cost.panel
+    if stride < CROWDED:
+        return 0
+    return fp.rows * ((stride >= PAGE) * cost.row + (fp.row_lines <= 1) * cost.lone)
+
+
 def l1_cycles(key: TableKey, operand: int, fp: Footprint, target: Target) -> Any:
     """Cycles for the lines of an operand from L2 to L1, or of the output one way, in the order in which kernels read
     them: along rows, or across rows where these lie along the reduction."""
     c = target.costs
     state, names = key.operands[operand], key.names(operand)
     if operand == len(key.operands) - 1:
-        return fp.lines * line_cycles(c.l2_to_l1_out, fp.long_rows, state.stride, fp.rows)
+        return _fetched(c.l2_to_l1_out, fp, state.stride)
     across = not state.layout.is_packed and names[state.layout.innermost] in FUNCTIONS[key.function].reduction
     if not across or not state.unit:
-        return fp.lines * line_cycles(c.l2_to_l1, fp.long_rows, state.stride, fp.rows)
-    cycles = fp.lines * line_cycles(c.l2_to_l1_across, False, state.stride, fp.rows)
+        return _fetched(c.l2_to_l1, fp, state.stride)
+    cycles = _fetched(c.l2_to_l1_across, replace(fp, long_rows=False), state.stride)
     if key.operands[1].layout.pack_width(2) == 1:
         # Beside single columns come dot products.
         cycles = cycles + fp.lines * c.dot_line
@@ -68,6 +77,11 @@ def l1_cycles(key: TableKey, operand: int, fp: Footprint, target: Target) -> Any
         return cycles
     late = maximum(fp.rows - c.burst_rows, 0)
     return cycles + late * fp.row_lines * c.burst_line
+
+
+def _fetched(cost: LineCost, fp: Footprint, stride: int | None) -> Any:
+    """Cycles for the lines of a tile, with what its rows add."""
+    return fp.lines * line_cycles(cost, fp.long_rows, stride, fp.rows) + row_cycles(cost, fp, stride)
 
 
 def _too_much(memory: str, amount: Any, left: Any) -> Callable[[], str]:
@@ -218,13 +232,14 @@ class MoveAction(Action):
             return self._pack_cost(key, self.share(key, dims), target) + fork
         out = self._is_output(key)
         fp = footprint(key, self.operand, dims)
+        waits = 0 if out else self._waits(key, dims, fp.lines, target)
         if self.memory == "L1":
-            return fixed(l1_cycles(key, self.operand, fp, target) * (2 if out else 1))
+            return fixed(l1_cycles(key, self.operand, fp, target) * (2 if out else 1) + waits)
         if key.far:
             cost = c.far_to_l2_out if out else c.far_to_l2
         else:
             cost = c.gl_to_l2_out if out else c.gl_to_l2
-        cycles = fp.lines * line_cycles(cost, fp.long_rows, state.stride, fp.rows)
+        cycles = _fetched(cost, fp, state.stride) + waits
         if key.far and not out and state.stride is not None:
             cycles = cycles - self._are_streams(key, dims, fp) * fp.lines * c.far_stream
         if self.operand == 1 and (state.layout.pack_width(2) or 1) > 1:
@@ -242,6 +257,17 @@ class MoveAction(Action):
         row = dims[inner] * dtype_bytes(key.dtype_of(self.operand))
         few = (fp.rows > 1) * (fp.rows <= STREAMS[along_k])
         return few * (row >= max(PAGE, state.stride or 0)) * state.unit
+
+    def _waits(self, key: TableKey, dims: Dims, lines: Any, target: Target) -> Any:
+        """Cycles for which the multiply-adds wait that are done with an operand of that many lines where it goes: lines
+        arrive beside them, but not faster than one in so many cycles."""
+        c = target.costs
+        line = c.l1_wait if self.memory == "L1" else 0.0 if key.far else c.l2_wait
+        if not line:
+            return 0
+        # A float first: the product of three large sizes is no int64.
+        work = 1.0 * dims["m"] * dims["k"] * dims["n"] / (target.lanes(key.dtype) * c.fma_per_cycle)
+        return maximum(line * lines - work, 0) * c.kernel_scale
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
         source = key.operands[self.operand].memory
@@ -294,6 +320,7 @@ class MoveAction(Action):
             return fixed(elements * c.pack_gather + c.pack_start)
         copies = state.layout.innermost == self.layout.innermost
         cost = c.pack_copy if copies else c.pack_transpose
+        rows = row_cycles(cost, footprint(key, self.operand, dims), state.stride) if state.window is None else 0
         written = footprint(key, self.operand, dims, self.layout, self.dtype).lines
         far = c.far_to_l2.long_rows - c.gl_to_l2.long_rows if key.far else 0.0
         # Panels that do not stay in L2 are written back.
@@ -301,12 +328,12 @@ class MoveAction(Action):
         here = key.dtype_of(self.operand)
         if self.layout.group == 1 and self.dtype in (None, here):
             lines = maximum(written, elements / (LINE // dtype_bytes(here))) * self._pieces(state)
-            return fixed(lines * (line_cycles(cost, True, state.stride) + far + away) + c.pack_start)
+            return fixed(lines * (line_cycles(cost, True, state.stride) + far + away) + rows + c.pack_start)
         # Beside the lines that are written: what is read is converted, and neighbours are brought together.
         read = elements / (LINE // dtype_bytes(here))
         shuffled = 1 + (self.layout.group > 1) * target.narrow.group
         cycles = written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far
-        return fixed(cycles + c.pack_start)
+        return fixed(cycles + rows + c.pack_start)
 
     def _pieces(self, state: OperandState) -> float:
         """How much more than a line of a plain operand one costs that is put together from lines of a window, or from

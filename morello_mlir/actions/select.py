@@ -82,8 +82,9 @@ def _crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
 
 
 def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: Any) -> tuple[Any, Any]:
-    """An operand that is still in L2 comes to L1 as the kernel reads it: (lines, cycles that they add). `touched`:
-    element accesses, which is how many lines are fetched where the tile's rows fight over the sets of L1."""
+    """An operand that is still in L2 comes to L1 as the kernel reads it: (cycles for which that lasts at least, cycles
+    that it adds). `touched`: element accesses, which is how many lines are fetched where the tile's rows fight over the
+    sets of L1."""
     state = key.operands[operand]
     if state.memory != "L2":
         return 0, 0.0
@@ -98,14 +99,16 @@ def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: A
         thrashes = front.occupied(target.l1.sets) > target.l1.lines
         lines = thrashes * touched + (1 - thrashes) * lines
         fp = replace(fp, row_lines=lines / fp.rows, lines=lines)
-    return lines, l1_cycles(key, operand, fp, target)
+    least = lines * target.costs.l2_line
+    if operand == 1 and fp.stride is not None:
+        least = least + fp.rows * (target.costs.page_row if fp.stride >= PAGE else target.costs.row_line)
+    return least, l1_cycles(key, operand, fp, target)
 
 
 def vector_cycles(work: Any, target: Target, *streams: tuple[Any, Any]) -> Any:
     """Cycles of a vector kernel that computes for `work` cycles while operands are streamed to it: lines arrive beside
     the arithmetic, unless they take longer than it."""
-    lines = sum(n for n, _ in streams)
-    busy = maximum(work, lines * target.costs.l2_line) * target.costs.kernel_scale
+    busy = maximum(work, sum(least for least, _ in streams)) * target.costs.kernel_scale
     return busy + sum(cycles for _, cycles in streams)
 
 
@@ -163,7 +166,7 @@ class BroadcastFma(KernelAction):
         rhs = key.operands[1]
         if rhs.stride is not None:
             if rhs.stride < target.vector_bytes:
-                per_step = per_step * c.unaligned
+                per_step = per_step * c.unaligned + ceil_div(n, lanes) * c.unaligned_vector
             per_step = per_step + (n % lanes > 0) * 0.5
         steps = ceil_div(k, steps_together(key, dims, target))
         work = np.where(np.isfinite(per_step), per_step, 0.0) * steps

@@ -35,7 +35,7 @@ Name = tuple[str, str]
 
 def _names() -> tuple[Name, ...]:
     lines = [f.name for f in fields(Costs) if f.type == "LineCost"]
-    parts = ("packed", "long_rows", "short_rows", "conflict")
+    parts = ("packed", "long_rows", "short_rows", "conflict", "row", "lone", "panel")
     return (*((n, p) for n in lines for p in parts), *((n, "") for n in _SCALARS))
 
 

@@ -63,13 +63,17 @@ class Cache:
 class LineCost:
     """Cycles per cache line moved: rows of 256 bytes or more, shorter rows, packed panels, and what a row stride that
     is a multiple of CROWDED bytes adds where the rows in use span more than `conflict_rows` pages: lines and pages fall
-    into few sets of their caches."""
+    into few sets of their caches. row: what each row adds that is in a page of its own. lone: what each row of a single
+    line adds at strides of CROWDED bytes or more, where nothing foresees the next. panel: what each panel adds."""
 
     long_rows: float
     short_rows: float
     conflict: float = 0.0
     conflict_rows: int = 0
     packed: float = 0.0
+    row: float = 0.0
+    lone: float = 0.0
+    panel: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -107,8 +111,17 @@ class Costs:
     loads_per_cycle: float = 2.0
     #: Packing by scalar copies (neither dim has unit stride), per element.
     pack_gather: float = 1.5
+    #: What each such vector adds to that.
+    unaligned_vector: float = 0.0
     #: The least time between two lines that a kernel streams from L2: it hides them behind that much arithmetic only.
     l2_line: float = 0.0
+    #: What each row adds to that, where rhs is read in place: `page_row` where rows are pages apart.
+    row_line: float = 0.0
+    page_row: float = 0.0
+    #: The same as `l2_line` for an operand that is moved to L1, or to L2 from the last-level cache, beside the
+    #: multiply-adds that are done with it there.
+    l1_wait: float = 0.0
+    l2_wait: float = 0.0
     #: Giving a parallel loop to threads that still spin, and waiting for the last.
     fork_join: float = 6000.0
     #: How many threads' streams DRAM serves at full speed; L3 serves all.

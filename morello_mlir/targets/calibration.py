@@ -17,7 +17,7 @@ from typing import Any
 from .base import Cache, Costs, LineCost, Target
 
 #: Changes when the meaning of a coefficient or of the file does.
-FORMAT = 2
+FORMAT = 3
 #: `off` ignores calibrations; a path is the folder that holds them.
 VARIABLE = "MORELLO_CALIBRATION"
 
@@ -97,10 +97,10 @@ def _costs(data: Mapping[str, Any]) -> Costs:
 
 
 def _line(data: Mapping[str, Any]) -> LineCost:
-    long_rows, short_rows, conflict, packed = (
-        _number(data[n]) for n in ("long_rows", "short_rows", "conflict", "packed")
-    )
-    return LineCost(long_rows, short_rows, conflict, int(_number(data["conflict_rows"])), packed)
+    if set(data) != {f.name for f in fields(LineCost)}:
+        raise ValueError(f"parts {sorted(data)} of a coefficient are not those there are")
+    numbers = {name: _number(value) for name, value in data.items()}
+    return LineCost(**{**numbers, "conflict_rows": int(numbers["conflict_rows"])})  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- files

@@ -184,3 +184,59 @@ def test_few_columns_take_several_steps_a_vector_where_shuffles_are_free(m, n, r
         tail = 0.5 if n < 16 and "%" not in rhs else 0.0
         want = steps * (target.kernel_cycles[m, 1] + tail)
         assert KERNEL.cost(key_of(parsed, target), dims, target) / 1000 == pytest.approx(want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rhs", "want"),
+    [
+        ((8, 64, 64), "row_major, s4096", 64 * 5.0),
+        ((8, 64, 64), "row_major, s2048", 0.0),
+        ((8, 64, 16), "row_major, s4096", 64 * (5.0 + 3.0)),
+        ((8, 64, 16), "row_major, s512", 64 * 3.0),
+        ((8, 64, 16), "row_major, s256", 0.0),
+        ((8, 64, 64), "[b, n/16, k, n%16]", 4 * 40.0),
+    ],
+)
+def test_rows_in_pages_rows_of_one_line_and_panels_add_to_their_lines(shape, rhs, want):
+    rows = LineCost(0.0, 0.0, row=5.0, lone=3.0, panel=40.0)
+    got = cost(
+        MoveAction(1, "L2"), *shape, "GL, row_major", f"GL, {rhs}", gl_to_l2=rows, asked_line=0.0, unasked_line=0.0
+    )
+    assert got == want
+
+
+def test_packing_rows_that_are_pages_apart_costs_each_row():
+    action = MoveAction(1, "L2", Layout.packed(3, 2, 16))
+    priced = {s: cost(action, 8, 64, 64, "GL, row_major", f"GL, row_major, s{s}", pack_copy=LineCost(0, 0, row=4.0))
+              for s in (2048, 4096)}  # fmt: skip
+    assert priced == {2048: 0.0, 4096: 64 * 4.0}
+
+
+@pytest.mark.parametrize(("rows", "want"), [(2, 256 * 1.5 - 2 * 64 * 64 / 32), (6, 0.0)])
+def test_an_operand_that_is_moved_is_waited_for_beyond_what_is_computed_with_it(rows, want):
+    got = cost(
+        MoveAction(1, "L1"), rows, 64, 64, "L2, row_major", PANELS, out="L2, row_major", l1_wait=1.5, kernel_scale=1.0
+    )
+    assert got == want
+    far = "GL, [b, n/16, k, n%16]"
+    prices = {"asked_line": 0.0, "unasked_line": 0.0, "kernel_scale": 1.0}
+    assert cost(MoveAction(1, "L2"), rows, 64, 64, "GL, row_major", far, l2_wait=1.5, **prices) == want
+    assert cost(MoveAction(1, "L2"), rows, 64, 64, "GL, row_major", far, **prices) == 0.0
+
+
+@pytest.mark.parametrize(("stride", "want"), [(256, 4 * 1.5 + 2.0), (2048, 4 * 1.5 + 2.0), (4096, 4 * 1.5 + 7.0)])
+def test_rows_of_rhs_in_place_take_their_time_beside_the_arithmetic(stride, want):
+    got = cost(
+        KERNEL, 2, 64, 64, "L1, row_major", f"L2, row_major, s{stride}", out="VRF, row_major",
+        kernel_scale=1.0, l2_line=1.5, row_line=2.0, page_row=7.0,
+    )  # fmt: skip
+    assert got == 64 * want
+
+
+def test_vectors_of_rhs_that_straddle_lines_add_to_the_step():
+    straddling, aligned = (
+        cost(KERNEL, 6, 64, 64, "L1, row_major", f"L1, row_major, s{s}", out="VRF, row_major",
+             kernel_scale=1.0, unaligned=1.0, unaligned_vector=0.5)
+        for s in (4, 64)
+    )  # fmt: skip
+    assert straddling - aligned == 64 * 4 * 0.5
