@@ -118,21 +118,27 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    """What the package ships for a target, and whether it is for the target as it is now."""
-    from ..memo.locate import shipped_path
+    """What the package ships for a base target, and whether it is for all that it should answer, as they are now."""
+    from ..memo.locate import shipped_path, shipped_targets
     from ..memo.manage import statistics
     from ..memo.store import Store
+    from ..memo.version import space_of
 
     path = shipped_path(TARGETS[name])
     if not path.is_file():
         return {"target": name, "path": str(path), "current": False, "state": "missing"}
     found = statistics(Store(path, writable=False))
-    current = bool(found["spaces"]) and all(s["current"] for s in found["spaces"])
+    there = {s["space"] for s in found["spaces"]}
+    wanted = {n: space_of(t) for n, t in shipped_targets(name).items()}
+    missing = [n for n, space in wanted.items() if space not in there]
+    stale = there - set(wanted.values())
+    state = f"missing for {', '.join(missing)}" if missing else "stale in part" if stale else "current"
     return {
         "target": name,
         "path": str(path),
-        "current": current,
-        "state": "current" if current else "stale: it is ignored (morello precompute --ship rebuilds it)",
+        "current": not missing and not stale,
+        "missing": missing,
+        "state": state if state == "current" else f"{state} (morello precompute --ship rebuilds it)",
         **found["all"],
     }
 

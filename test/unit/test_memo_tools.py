@@ -224,6 +224,24 @@ def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
     assert status == 2 and "tigerlake is not among the targets that are shipped" in err
 
 
+def test_stats_say_what_is_shipped(tmp_path, capsys, monkeypatch, filled):
+    monkeypatch.setattr(locate, "shipped_path", lambda target: tmp_path / f"{target.name}.sqlite")
+    monkeypatch.setattr(locate, "SHIPPED", ("avx2", "haswell"))
+    store = Store(tmp_path / "avx2.sqlite")
+
+    def state() -> str:
+        out = json.loads(run(capsys, "memo", "stats", "--memo", filled, "--json")[1])
+        return next(s["state"] for s in out["shipped"] if s["target"] == "avx2")
+
+    assert state() == "missing"
+    store.put(space_of(AVX2), "avx2", _records()[:1])
+    assert state().startswith("missing for haswell (")
+    store.put(space_of(get_target("haswell")), "avx2", _records()[:1])
+    assert state() == "current"
+    store.put("0000000000000000/1", "avx2", _records()[:1])
+    assert state().startswith("stale in part (")
+
+
 def _records():
     tables = Tables({"m": 2, "k": 2, "n": 2}, AVX2.limits, AVX2)
     tables.table(key_of(matmul_spec(2, 2, 2, accumulate=True), AVX2))
