@@ -9,6 +9,7 @@ import mlir.ir as ir
 from mlir.dialects import linalg
 
 from .base import Pass
+from .morello_return_to_argument import OWN_COPY
 from .symbols import all_ops
 
 
@@ -17,6 +18,7 @@ class LegalizeCopy(Pass):
     """Copy between strided memrefs by `linalg.copy`.
 
     Upstream lowers such a `memref.copy` to a call of a run-time library; contiguous copies become `memcpy` and stay.
+    `morello-lift` makes nests of what comes of it: vectors, and threads where it is much.
     """
 
     name: ClassVar[str] = "morello-legalize-copy"
@@ -32,5 +34,7 @@ class LegalizeCopy(Pass):
             if all(v.type.affine_map == ir.AffineMap.get_identity(v.type.rank) for v in (source, target)):
                 continue
             with ir.InsertionPoint(each), each.location:
-                linalg.copy(source, outs=[target])
+                copied = linalg.CopyOp([], [source], [target])
+                linalg.fill_builtin_region(copied.operation)
+                copied.operation.attributes[OWN_COPY] = ir.UnitAttr.get()
             each.erase()

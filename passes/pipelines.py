@@ -24,6 +24,7 @@ _BUFFERIZE = (
     "morello-fill-borders",
     "morello-outline",
     "morello-deallocate",
+    "morello-legalize-copy",
 )
 
 # Structured ops to loops and scalars. i1 memory, odd float conversions and assertions are put right once only loads,

@@ -188,6 +188,15 @@ class Aliases:
         return [g[number] for g in groups if number < len(g)]
 
 
+def ancestor_in(block: Any, op: Any) -> Any:
+    """`op`, or the op around it that is in `block`; None where there is none."""
+    while op is not None and op.name != "builtin.module":
+        if op.block == block:
+            return op
+        op = None if op.parent is None else op.parent.operation
+    return None
+
+
 def nested_ops(root: Any) -> Iterator[Any]:
     """All operations under `root`, itself excluded, in order. Collect them before rewriting."""
     for region in root.operation.regions:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir import ir
 
-from .aliases import VIEWS, Aliases, is_memref, nested_ops
+from .aliases import VIEWS, Aliases, ancestor_in, is_memref, nested_ops
 from .contraction import Contraction, is_structured, operands_of
 from .fills import TRANSPARENT
 from .outcome import NotLifted
@@ -126,10 +126,7 @@ class _Seeker:
 
     def here(self, op: Any) -> Any:
         """`op`, or the op around it that is in this block; None where there is none."""
-        while op is not None and op.block != self.op.block:
-            parent = op.parent
-            op = None if parent is None else parent.operation
-        return op
+        return ancestor_in(self.op.block, op)
 
 
 class _OnTensors(_Seeker):

@@ -11,11 +11,7 @@
 // CHECK-NEXT:    memref.subview %[[B]][1, 7] [4, 1] [1, 1]
 // CHECK-NEXT:    linalg.fill
 // CHECK-NOT:     linalg.fill
-// CHECK:         scf.for %[[I:.*]] = %c0 to %c4 step %c1 {
-// CHECK-NEXT:      vector.load %arg0[%[[I]], %c0] : memref<4x5xf32>, vector<4xf32>
-// CHECK-NEXT:      vector.store
-// CHECK-NEXT:      vector.load %arg0[%[[I]], %c4] : memref<4x5xf32>, vector<1xf32>
-// CHECK-NEXT:      vector.store
+// CHECK:         memref.copy
 func.func @padded(%a: memref<4x5xf32>) -> memref<5x8xf32> {
   %z = arith.constant 0.0 : f32
   %b = memref.alloc() : memref<5x8xf32>
@@ -25,13 +21,12 @@ func.func @padded(%a: memref<4x5xf32>) -> memref<5x8xf32> {
   return %b : memref<5x8xf32>
 }
 
-// The form that bufferization gives; and dims that are one row in both places are copied as one.
+// The form that bufferization gives.
 // CHECK-LABEL: func.func @channels_last
 // CHECK-NOT:     linalg.map
 // CHECK-COUNT-4: linalg.fill
 // CHECK-NOT:     linalg.fill
-// CHECK:         vector.load %{{.*}} : memref<3x20xf32>, vector<16xf32>
-// CHECK:         vector.load %{{.*}} : memref<3x20xf32>, vector<4xf32>
+// CHECK:         memref.copy
 func.func @channels_last(%a: memref<3x5x4xf32>) -> memref<5x7x4xf32> {
   %z = arith.constant 1.0 : f32
   %b = memref.alloc() : memref<5x7x4xf32>
@@ -43,6 +38,39 @@ func.func @channels_last(%a: memref<3x5x4xf32>) -> memref<5x7x4xf32> {
   %inner = memref.subview %b[1, 1, 0] [3, 5, 4] [1, 1, 1] : memref<5x7x4xf32> to memref<3x5x4xf32, strided<[28, 4, 1], offset: 32>>
   memref.copy %a, %inner : memref<3x5x4xf32> to memref<3x5x4xf32, strided<[28, 4, 1], offset: 32>>
   return %b : memref<5x7x4xf32>
+}
+
+// What follows may be in the region of another op.
+// CHECK-LABEL: func.func @region
+// CHECK-COUNT-3: linalg.fill
+// CHECK-NOT:     linalg.fill
+// CHECK:         memref.copy
+func.func @region(%a: memref<4x5xf32>, %c: memref<5x8xf32>) {
+  %z = arith.constant 0.0 : f32
+  %b = memref.alloc() : memref<5x8xf32>
+  linalg.fill ins(%z : f32) outs(%b : memref<5x8xf32>)
+  %inner = memref.subview %b[1, 2] [4, 5] [1, 1] : memref<5x8xf32> to memref<4x5xf32, strided<[8, 1], offset: 10>>
+  memref.copy %a, %inner : memref<4x5xf32> to memref<4x5xf32, strided<[8, 1], offset: 10>>
+  scf.execute_region {
+    memref.copy %b, %c : memref<5x8xf32> to memref<5x8xf32>
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @region_before
+// CHECK:         linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : memref<5x8xf32>)
+func.func @region_before(%a: memref<4x5xf32>, %c: memref<5x8xf32>) {
+  %z = arith.constant 0.0 : f32
+  %b = memref.alloc() : memref<5x8xf32>
+  linalg.fill ins(%z : f32) outs(%b : memref<5x8xf32>)
+  %inner = memref.subview %b[1, 2] [4, 5] [1, 1] : memref<5x8xf32> to memref<4x5xf32, strided<[8, 1], offset: 10>>
+  scf.execute_region {
+    memref.copy %b, %c : memref<5x8xf32> to memref<5x8xf32>
+    scf.yield
+  }
+  memref.copy %a, %inner : memref<4x5xf32> to memref<4x5xf32, strided<[8, 1], offset: 10>>
+  return
 }
 
 // Something reads the buffer before the copy.
