@@ -6,7 +6,7 @@
 from .aliases import Aliases, nested_ops
 from .constants import with_constants
 from .explain import aliases_around, enclosing_module, explain, survey
-from .inputs import add_afterwards, erase_unused, own_zero_fill, read_operands_through, read_through_copies
+from .inputs import add_afterwards, erase_unused, own_empties, own_zero_fill, read_operands_through, read_through_copies
 from .loops import Loop
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
@@ -28,6 +28,7 @@ __all__ = [
     "explain",
     "make_plan",
     "nested_ops",
+    "own_empties",
     "own_zero_fill",
     "read_operands_through",
     "read_through_copies",

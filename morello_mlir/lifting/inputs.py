@@ -181,6 +181,17 @@ def own_zero_fill(op: Any) -> None:
     op.operands[len(op.operands) - 1] = new
 
 
+def own_empties(root: Any) -> None:
+    """Lets every op under `root` that writes to a `tensor.empty` have one of its own. Importers share them; results
+    that bufferization puts in one place by turns are no longer each op's own, which keeps ops out of Specs."""
+    for empty in [o for o in nested_ops(root) if o.name == "tensor.empty"]:
+        # Not into loops: what is allocated there is so in every turn.
+        for use in list(empty.results[0].uses)[1:]:
+            user = use.owner.operation
+            if user.block == empty.block:
+                user.operands[use.operand_number] = empty.clone(ip=ir.InsertionPoint(user)).results[0]
+
+
 def add_afterwards(op: Any) -> None:
     """Lets a contraction on tensors start from zeros, and adds what it started from to its result: an operand of the
     ops that follow, which its Spec does too, is only read."""

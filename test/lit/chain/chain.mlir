@@ -1,4 +1,4 @@
-// RUN: morello-opt %s --split-input-file --pass-pipeline='builtin.module(morello-group,morello-fuse,morello-bufferize,morello-lift{nests=true threads=2},morello-chain)' 2>/dev/null | FileCheck %s
+// RUN: morello-opt %s --split-input-file --pass-pipeline='builtin.module(morello-group,morello-fuse,morello-bufferize,morello-lift{nests=true threads=2},morello-chain,canonicalize)' 2>/dev/null | FileCheck %s
 
 // Attention: scores, their softmax, and what it weighs. Nothing else sees the intermediate results.
 // CHECK-LABEL: func.func @attention
