@@ -120,8 +120,9 @@ def stages(settings: Settings, *, embedded: bool = True) -> dict[str, str]:
     optimize, nests = settings.optimize, settings.optimize and settings.nests
     group, lift, search, apply = (_element(name, given) if optimize else "" for name in OPTIMIZING)
     tidy, fuse, chain = ("morello-tidy", "morello-fuse", "morello-chain") if nests else ("", "", "")
+    early = "morello-free-early" if optimize else ""
     # Without our passes, Specs that are written in the module are what they compute.
-    lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain)
+    lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain, early)
     return {
         "lift": ",".join(text for text in lifting if text),
         "search": search,

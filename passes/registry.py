@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "morello-deallocate": "morello_mlir.passes.morello_deallocate:Deallocate",
     "morello-fill-borders": "morello_mlir.passes.morello_fill_borders:FillBorders",
     "morello-fuse": "morello_mlir.passes.morello_fuse:MorelloFuse",
+    "morello-free-early": "morello_mlir.passes.morello_free_early:FreeEarly",
     "morello-group": "morello_mlir.passes.morello_group:MorelloGroup",
     "morello-legalize-assert": "morello_mlir.passes.morello_legalize_assert:LegalizeAssert",
     "morello-legalize-copy": "morello_mlir.passes.morello_legalize_copy:LegalizeCopy",
