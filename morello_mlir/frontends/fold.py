@@ -38,25 +38,25 @@ def fold_batch_norms(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
 
 def _batch_norm(graph: Graph, node: Node, constants: dict[Node, torch.Tensor]) -> Node:
     x, weight, bias, mean, variance, _, eps = node.args
-    rstd = _call(graph, _aten.rsqrt.default, _call(graph, _aten.add.Scalar, variance, eps))
-    factor = rstd if weight is None else _call(graph, _aten.mul.Tensor, rstd, weight)
+    rstd = call(graph, _aten.rsqrt.default, call(graph, _aten.add.Scalar, variance, eps))
+    factor = rstd if weight is None else call(graph, _aten.mul.Tensor, rstd, weight)
     if _is_foldable(x, constants):
         assert isinstance(x, Node)
         y, kernel, old = x.args[0], x.args[1], x.args[2]
         shape = [-1] + [1] * (_value(kernel).dim() - 1)
-        scaled = _call(graph, _aten.mul.Tensor, kernel, _call(graph, _aten.view.default, factor, shape))
-        shift = _shift(graph, mean if old is None else _call(graph, _aten.sub.Tensor, mean, old), factor, bias)
-        return _call(graph, _aten.convolution.default, y, scaled, shift, *x.args[3:])
+        scaled = call(graph, _aten.mul.Tensor, kernel, call(graph, _aten.view.default, factor, shape))
+        shift = _shift(graph, mean if old is None else call(graph, _aten.sub.Tensor, mean, old), factor, bias)
+        return call(graph, _aten.convolution.default, y, scaled, shift, *x.args[3:])
     shape = [-1] + [1] * (_value(x).dim() - 2)
     shift = _shift(graph, mean, factor, bias)
-    scale, offset = (_call(graph, _aten.view.default, each, shape) for each in (factor, shift))
-    return _call(graph, _aten.add.Tensor, _call(graph, _aten.mul.Tensor, x, scale), offset)
+    scale, offset = (call(graph, _aten.view.default, each, shape) for each in (factor, shift))
+    return call(graph, _aten.add.Tensor, call(graph, _aten.mul.Tensor, x, scale), offset)
 
 
 def _shift(graph: Graph, mean: Any, factor: Node, bias: Any) -> Node:
     """bias - mean * factor."""
-    scaled = _call(graph, _aten.mul.Tensor, mean, factor)
-    return _call(graph, _aten.neg.default, scaled) if bias is None else _call(graph, _aten.sub.Tensor, bias, scaled)
+    scaled = call(graph, _aten.mul.Tensor, mean, factor)
+    return call(graph, _aten.neg.default, scaled) if bias is None else call(graph, _aten.sub.Tensor, bias, scaled)
 
 
 def _is_foldable(x: Any, constants: dict[Node, torch.Tensor]) -> bool:
@@ -67,7 +67,7 @@ def _is_foldable(x: Any, constants: dict[Node, torch.Tensor]) -> bool:
     return not transposed and x.args[1] in constants and (x.args[2] is None or x.args[2] in constants)
 
 
-def _call(graph: Graph, target: Any, *args: Any) -> Node:
+def call(graph: Graph, target: Any, *args: Any) -> Node:
     """A node for a call, with what its value looks like."""
     node = graph.call_function(target, args)
     seen = torch.fx.map_arg(args, _value)

@@ -15,7 +15,7 @@ from torch.fx import Graph, Node
 
 from morello_mlir.errors import CompileError
 
-from . import decompositions, fold, importer
+from . import decompositions, fold, importer, steps
 
 ENTRY = "main"
 
@@ -74,6 +74,7 @@ def graph_of(
     _refuse(graph)
     fold.fold_batch_norms(graph, places.constants)
     fold.fold_constants(graph, places.constants)
+    steps.join_steps(graph)
     outputs, mutated, results = places.outputs()
     for node in [n for n in graph.nodes if n.op == "placeholder" and not n.users]:
         graph.erase_node(node)

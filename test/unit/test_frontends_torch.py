@@ -136,6 +136,26 @@ def test_a_cell_applied_to_every_step_has_its_weights_once():
     assert sorted(c.shape for c in weights) == [(2, 24), (5, 24), (6, 6), (6, 24)]
 
 
+@pytest.mark.parametrize("dim, steps, products", [(0, 4, 1), (1, 4, 1), (1, 2, 2)], ids=["first", "second", "few"])
+def test_products_of_steps_are_one(dim, steps, products):
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(5, 7)
+
+        def forward(self, x):
+            y = self.linear(x.select(dim, 0))
+            for i in range(1, steps):
+                y = torch.tanh(y) + self.linear(x.select(dim, i))
+            return y
+
+    shape = [2, 2, 5]
+    shape[dim] = 4
+    module, x = Steps().eval(), torch.randn(shape)
+    assert graph_of(module, (x,)).text.count("linalg.matmul") == products
+    close_to_torch(module, x)
+
+
 def test_softmax_keeps_nan_and_infinity():
     x = torch.tensor([[1.0, math.nan, 2.0], [math.inf, 1.0, 0.0], [-math.inf, 0.0, 1.0]])
     torch.testing.assert_close(frontend.compile(nn.Softmax(-1), (x,), **ONE)(x), x.softmax(-1), equal_nan=True)
