@@ -52,7 +52,7 @@ def read_operands_through(op: Any) -> None:
     for i, value in enumerate(inputs):
         if (constant := _splat(value)) is not None:
             constants[i] = constant
-        while i not in constants and (copy := _copy_of(sources[i])) is not None and not copy[3]:
+        while i not in constants and (copy := copy_of(sources[i])) is not None and not copy[3]:
             source, source_map, copy_map, _ = copy
             at = {e: d for d, e in enumerate(copy_map)}
             sources[i], maps[i] = source, [maps[i][at[e]] for e in source_map]
@@ -81,7 +81,7 @@ def _splat(value: Any) -> Any:
 def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any], list[Any]] | None:
     """(source, its map, casts) where `value`, indexed by `exprs`, is a copy of a tensor with permuted or additional
     dims, or wider elements."""
-    copy = _copy_of(value)
+    copy = copy_of(value)
     if copy is None:
         return None
     source, source_map, copy_map, casts = copy
@@ -94,7 +94,7 @@ def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tup
     return source, kept, casts
 
 
-def _copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
+def copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
     """(source, its map, the copy's map, casts) where `value` is made by an op whose body yields its only input, perhaps
     by way of widening casts."""
     if isinstance(value.owner, ir.Block) or not is_structured(value.owner):

@@ -2,23 +2,41 @@
 
     sum (a - za) (b - zb) = sum a b - zb sum a - za sum b + k za zb
 
-exactly, modulo 2^32. The first term is what there are kernels for; the sums are one pass over an input each.
+exactly, modulo 2^32. The first term is what there are kernels for; the sums are one pass over an input each. They come
+as ops of their own, or as products of widened bytes from which an op has subtracted a number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from .aliases import nested_ops
-from .body import is_zero
-from .contraction import indexing_maps, operands_of
+from .body import is_zero, multiply_add_dtypes
+from .contraction import indexing_maps, is_structured, operands_of
+from .fills import fill_on_tensors
 from .generic import generic
+from .inputs import copy_of
 
 NAMES = ("linalg.quantized_matmul", "linalg.quantized_batch_matmul")
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """A tensor of bytes, the loops of the product that are its dims, whether they are unsigned, and their zero point
+    (an i32 value; None: zero)."""
+
+    value: Any
+    dims: tuple[int, ...]
+    unsigned: bool = False
+    zero: Any = None
+
+    def widened(self, x: Any, wide: Any) -> Any:
+        return arith.extui(wide, x) if self.unsigned else arith.extsi(wide, x)
 
 
 def without_zero_points(root: Any) -> None:
@@ -26,49 +44,140 @@ def without_zero_points(root: Any) -> None:
     # An erased op, and what is in it, must not be looked at again.
     for op in [o for o in nested_ops(root) if o.name in NAMES and o.results]:
         _take_apart(op)
+    for op in [o for o in nested_ops(root) if len(o.results) == 1 and is_structured(o) and _sums_of_i32(o)]:
+        _take_differences_apart(op)
+
+
+def _sums_of_i32(op: Any) -> bool:
+    """Whether an op adds up products of i32, in i32 or in i64."""
+    return multiply_add_dtypes(op.regions[0].blocks[0]) in (("i32",) * 3, ("i32", "i32", "i64"))
 
 
 def _take_apart(op: Any) -> None:
+    """An op with zero points."""
     (a, b, za, zb), (out,) = operands_of(op)
     types = [v.type.element_type for v in (a, b, out)] if all(_is_static(v) for v in (a, b, out)) else []
     if [str(t) for t in types] != ["i8", "i8", "i32"] or str(za.type) != "i32" or str(zb.type) != "i32":
         return
-    of_a, of_b, of_out = ([e.position for e in m.results] for m in (indexing_maps(op)[i] for i in (0, 1, 4)))
-    (k,) = (d for d in of_a if d not in of_out)
+    of_a, of_b, of_out = (tuple(e.position for e in m.results) for m in (indexing_maps(op)[i] for i in (0, 1, 4)))
     with op.location, ir.InsertionPoint(op):
-        total = _generic([a, b], out, [of_a, of_b, of_out], _multiply_add)
-        terms = []
-        for value, dims, zero in ((a, of_a, zb), (b, of_b, za)):
-            if not is_zero(zero):
-                terms.append((_sums(value, dims, k), [d for d in dims if d != k], zero))
-        if terms:
-            total = _corrected(total, of_out, terms, _both(za, zb, a.type.shape[of_a.index(k)]))
+        sides = [_Bytes(v, d, zero=None if is_zero(z) else z) for v, d, z in ((a, of_a, za), (b, of_b, zb))]
+        total = _product(sides, out, of_out)
     op.results[0].replace_all_uses_with(total)
     op.erase()
+
+
+def _take_differences_apart(op: Any) -> None:
+    """A product in i32 (or in i64, of which only the lower half is used) of widened bytes, from some of which an op
+    before has subtracted a number."""
+    inputs, outputs = operands_of(op)
+    if len(inputs) != 2 or len(outputs) != 1 or not all(_is_static(v) for v in (*inputs, *outputs)):
+        return
+    maps = [list(m.results) for m in indexing_maps(op)]
+    if not all(isinstance(e, ir.AffineDimExpr) for m in maps for e in m):
+        return
+    of_a, of_b, of_out = (tuple(e.position for e in m) for m in maps)
+    differences = [_difference(v) for v in inputs]
+    known = zip(inputs, differences, (of_a, of_b), strict=True)
+    sides = [side for v, d, dims in known if (side := _bytes(v if d is None else d[0], dims, d)) is not None]
+    if len({*of_a, *of_b} - {*of_out}) != 1 or len(sides) != 2 or all(d is None for d in differences):
+        return
+    wide = ir.IntegerType.get_signless(32)
+    last, out = op, outputs[0]
+    if out.type.element_type != wide:
+        if fill_on_tensors(out) is None or (cut := _cut_off(op.results[0], wide)) is None:
+            return
+        last = cut
+    with op.location, ir.InsertionPoint(op):
+        if last != op:
+            out = _zeros(list(out.type.shape), wide)
+        total = _product(sides, out, of_out)
+    last.results[0].replace_all_uses_with(total)
+    for each in dict.fromkeys([last, op, *(v.owner.operation for v, d in zip(inputs, differences, strict=True) if d)]):
+        if not any(len(list(r.uses)) for r in each.results):
+            each.erase()
+
+
+def _difference(value: Any) -> tuple[Any, Any] | None:
+    """(x, z) where a tensor of i32 is made by an elementwise op that computes x - z, z being the same for all."""
+    op = _elementwise(value, "arith.subi")
+    if op is None:
+        return None
+    block = op.regions[0].blocks[0]
+    x, z = next(iter(block.operations)).operation.operands
+    home = z.owner if isinstance(z.owner, ir.Block) else z.owner.operation.block
+    ok = x == block.arguments[0] and home != block and str(z.type) == "i32"
+    return (operands_of(op)[0][0], z) if ok else None
+
+
+def _cut_off(value: Any, narrow: Any) -> Any:
+    """The op that alone uses `value`, and cuts its elements off to `narrow`."""
+    users = [use.owner for use in value.uses]
+    if len(users) != 1 or len(users[0].operation.results) != 1:
+        return None
+    op = _elementwise(users[0].operation.results[0], "arith.trunci")
+    return op if op is not None and op.results[0].type.element_type == narrow else None
+
+
+def _elementwise(value: Any, name: str) -> Any:
+    """The op that makes a tensor, element by element as its first input lies, by one op called `name`; else None."""
+    if isinstance(value.owner, ir.Block) or not is_structured(value.owner):
+        return None
+    op = value.owner.operation
+    inputs, outputs = operands_of(op)
+    names = [o.operation.name for o in op.regions[0].blocks[0].operations]
+    maps = indexing_maps(op)
+    whole = ir.AffineMap.get_identity(maps[0].n_dims)
+    plain = bool(inputs) and len(outputs) == 1 and maps[0] == maps[-1] == whole
+    return op if plain and names == [name, "linalg.yield"] else None
+
+
+def _bytes(value: Any, dims: tuple[int, ...], difference: tuple[Any, Any] | None) -> _Bytes | None:
+    """The bytes that a tensor of i32 was widened from, as they lie."""
+    copy = copy_of(value)
+    if copy is None:
+        return None
+    source, source_map, copy_map, casts = copy
+    if len(casts) != 1 or source_map != copy_map or str(source.type.element_type) != "i8" or not _is_static(source):
+        return None
+    return _Bytes(source, dims, casts[0].name == "arith.extui", difference[1] if difference else None)
 
 
 def _is_static(value: Any) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape
 
 
-def _multiply_add(x: Any, y: Any, acc: Any) -> Any:
-    wide = acc.type
-    return arith.addi(acc, arith.muli(arith.extsi(wide, x), arith.extsi(wide, y)))
+def _product(sides: Sequence[_Bytes], out: Any, of_out: tuple[int, ...]) -> Any:
+    """`out` and the product of `sides`, in i32."""
+    a, b = sides
+    (k,) = (d for d in a.dims if d not in of_out)
+
+    def multiply_add(x: Any, y: Any, acc: Any) -> Any:
+        return arith.addi(acc, arith.muli(a.widened(x, acc.type), b.widened(y, acc.type)))
+
+    total = _generic([a.value, b.value], out, [a.dims, b.dims, of_out], multiply_add)
+    terms = [
+        (_sums(side, k), [d for d in side.dims if d != k], other.zero)
+        for side, other in ((a, b), (b, a))
+        if other.zero is not None
+    ]
+    more = None
+    if len(terms) == 2:
+        size = arith.constant(a.zero.type, a.value.type.shape[a.dims.index(k)])
+        more = arith.muli(arith.muli(a.zero, b.zero), size)
+    return _corrected(total, of_out, terms, more) if terms else total
 
 
-def _both(za: Any, zb: Any, size: int) -> Any:
-    """k za zb."""
-    return arith.muli(arith.muli(za, zb), arith.constant(za.type, size))
-
-
-def _sums(value: Any, dims: Sequence[int], k: int) -> Any:
+def _sums(side: _Bytes, k: int) -> Any:
     """The sums of a tensor of bytes along loop `k`, in i32."""
     wide = ir.IntegerType.get_signless(32)
-    shape = [size for d, size in zip(dims, value.type.shape, strict=True) if d != k]
-    empty = tensor.EmptyOp(shape, wide).result
-    zeros = linalg.fill(arith.constant(wide, 0), outs=[empty])
-    kept = [d for d in dims if d != k]
-    return _generic([value], zeros, [dims, kept], lambda x, acc: arith.addi(acc, arith.extsi(wide, x)))
+    kept = [d for d in side.dims if d != k]
+    zeros = _zeros([size for d, size in zip(side.dims, side.value.type.shape, strict=True) if d != k], wide)
+    return _generic([side.value], zeros, [side.dims, kept], lambda x, acc: arith.addi(acc, side.widened(x, wide)))
+
+
+def _zeros(shape: Sequence[int], wide: Any) -> Any:
+    return linalg.fill(arith.constant(wide, 0), outs=[tensor.EmptyOp(list(shape), wide).result])
 
 
 def _corrected(total: Any, of_out: Sequence[int], terms: Sequence[tuple[Any, list[int], Any]], more: Any) -> Any:
@@ -79,7 +188,7 @@ def _corrected(total: Any, of_out: Sequence[int], terms: Sequence[tuple[Any, lis
     def body(x: Any, *rest: Any) -> Any:
         for sums, (_, _, zero) in zip(rest[:-1], terms, strict=True):
             x = arith.subi(x, arith.muli(sums, zero))
-        return arith.addi(x, more)
+        return x if more is None else arith.addi(x, more)
 
     inputs = [total, *(sums for sums, _, _ in terms)]
     return _generic(inputs, empty, [of_out, *(dims for _, dims, _ in terms), of_out], body)

@@ -29,3 +29,84 @@ func.func @dynamic(%a: tensor<?x19xi8>, %b: tensor<19x10xi8>, %c: tensor<?x10xi3
   %r = linalg.quantized_matmul ins(%a, %b, %z, %z : tensor<?x19xi8>, tensor<19x10xi8>, i32, i32) outs(%c : tensor<?x10xi32>) -> tensor<?x10xi32>
   return %r : tensor<?x10xi32>
 }
+
+// What an op has subtracted from widened bytes is a zero point too; of a product in i64 only the lower half is used.
+// CHECK-LABEL: func.func @differences
+// CHECK-NOT: xi64>
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<6x19xi8>, tensor<19x10xi8>) outs(%{{.*}} : tensor<6x10xi32>) attrs = {morello.group
+// CHECK: arith.extui
+// CHECK: arith.extsi
+// CHECK: %[[A:.*]] = linalg.generic {{.*}}["parallel", "reduction"]{{.*}} ins(%arg0 : tensor<6x19xi8>)
+// CHECK: arith.extui
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<19x10xi8>)
+// CHECK: arith.extsi
+// CHECK: linalg.generic {{.*}} ins(%[[P]], %[[A]], %[[B]] : tensor<6x10xi32>, tensor<6xi32>, tensor<10xi32>)
+// CHECK-NOT: linalg.generic
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @differences(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>) -> tensor<6x10xi32> {
+  %za = arith.constant 11 : i32
+  %zb = arith.constant -3 : i32
+  %z = arith.constant 0 : i64
+  %e0 = tensor.empty() : tensor<6x19xi32>
+  %e1 = tensor.empty() : tensor<19x10xi32>
+  %e2 = tensor.empty() : tensor<6x10xi64>
+  %e3 = tensor.empty() : tensor<6x10xi32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<6x19xi8>) outs(%e0 : tensor<6x19xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %w = arith.extui %x : i8 to i32
+    linalg.yield %w : i32
+  } -> tensor<6x19xi32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<19x10xi8>) outs(%e1 : tensor<19x10xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %w = arith.extsi %x : i8 to i32
+    linalg.yield %w : i32
+  } -> tensor<19x10xi32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<6x19xi32>) outs(%e0 : tensor<6x19xi32>) {
+  ^bb0(%x: i32, %o: i32):
+    %w = arith.subi %x, %za : i32
+    linalg.yield %w : i32
+  } -> tensor<6x19xi32>
+  %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%1 : tensor<19x10xi32>) outs(%e1 : tensor<19x10xi32>) {
+  ^bb0(%x: i32, %o: i32):
+    %w = arith.subi %x, %zb : i32
+    linalg.yield %w : i32
+  } -> tensor<19x10xi32>
+  %i = linalg.fill ins(%z : i64) outs(%e2 : tensor<6x10xi64>) -> tensor<6x10xi64>
+  %4 = linalg.matmul ins(%2, %3 : tensor<6x19xi32>, tensor<19x10xi32>) outs(%i : tensor<6x10xi64>) -> tensor<6x10xi64>
+  %5 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<6x10xi64>) outs(%e3 : tensor<6x10xi32>) {
+  ^bb0(%x: i64, %o: i32):
+    %w = arith.trunci %x : i64 to i32
+    linalg.yield %w : i32
+  } -> tensor<6x10xi32>
+  return %5 : tensor<6x10xi32>
+}
+
+// Where all of an i64 is used it stays.
+// CHECK-LABEL: func.func @all_bits
+// CHECK: arith.subi
+// CHECK: tensor<6x10xi64>
+func.func @all_bits(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>) -> tensor<6x10xi64> {
+  %za = arith.constant 11 : i32
+  %z = arith.constant 0 : i64
+  %e0 = tensor.empty() : tensor<6x19xi32>
+  %e2 = tensor.empty() : tensor<6x10xi64>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<6x19xi8>) outs(%e0 : tensor<6x19xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %w = arith.extui %x : i8 to i32
+    linalg.yield %w : i32
+  } -> tensor<6x19xi32>
+  %e1 = tensor.empty() : tensor<19x10xi32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<19x10xi8>) outs(%e1 : tensor<19x10xi32>) {
+  ^bb0(%x: i8, %o: i32):
+    %w = arith.extsi %x : i8 to i32
+    linalg.yield %w : i32
+  } -> tensor<19x10xi32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<6x19xi32>) outs(%e0 : tensor<6x19xi32>) {
+  ^bb0(%x: i32, %o: i32):
+    %w = arith.subi %x, %za : i32
+    linalg.yield %w : i32
+  } -> tensor<6x19xi32>
+  %i = linalg.fill ins(%z : i64) outs(%e2 : tensor<6x10xi64>) -> tensor<6x10xi64>
+  %4 = linalg.matmul ins(%2, %1 : tensor<6x19xi32>, tensor<19x10xi32>) outs(%i : tensor<6x10xi64>) -> tensor<6x10xi64>
+  return %4 : tensor<6x10xi64>
+}
