@@ -98,6 +98,12 @@ class Builder:
             return a // by
         return a if by == 1 else self.value(f"arith.divui {a}, {self.index(by)} : index")
 
+    def rest(self, a: Index, by: int) -> Index:
+        """`a % by`, both not negative."""
+        if isinstance(a, int):
+            return a % by
+        return self.value(f"arith.remui {a}, {self.index(by)} : index")
+
     def least(self, a: Index, b: Index) -> Index:
         """The smaller one."""
         if isinstance(a, int) and isinstance(b, int):

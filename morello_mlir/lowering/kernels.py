@@ -33,11 +33,13 @@ class Ask:
     """What a kernel asks for on the way.
 
     `broadcast_fma`: the panel that comes after its own. All of the `trips` kernels that read one panel of rhs ask for a
-    part of the next, from element `at` of rhs on. `dot_fma`: the rows of the next tile, from element `at` of lhs on.
+    part of the next, from element `at` of rhs on; or, where `lines` says how many an iteration, of the next panel of
+    lhs, from element `at` of lhs on. `dot_fma`: the rows of the next tile, from element `at` of lhs on.
     """
 
     at: Index
     trips: int = 1
+    lines: int = 0
 
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
@@ -130,7 +132,7 @@ def broadcast_fma(
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
             if ask:
-                _ask_next(b, w, ask, s, (k, step))
+                _ask_next(b, a if ask.lines else w, ask, s, (k, step))
             elif ahead := _ahead(s, tile, rhs):
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
@@ -160,10 +162,10 @@ def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
 
 
 def _ask_next(b: Builder, w: Flat, ask: Ask, s: _Strides, at: tuple[Index, int]) -> None:
-    """Asks for the part of the next panel that falls to the iteration at (k, steps)."""
+    """Asks for the part of the next panel, in `w`, that falls to the iteration at (k, steps)."""
     k, steps = at
     line = _LINE // dtype_bytes(w.dtype)
-    count = -(-steps * sum(s.widths) // (line * ask.trips))
+    count = ask.lines or -(-steps * sum(s.widths) // (line * ask.trips))
     start = b.add(ask.at, b.mul(b.div(k, steps), count * line))
     for i in range(count):
         b.prefetch(w, b.add(start, i * line), locality=2)

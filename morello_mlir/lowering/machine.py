@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..actions import in_flight
 from ..spec import dtype_bytes, element_type
-from ..targets import Target
+from ..targets import LINE, Target
 
 #: Rows that a copying pack reads at once: they share the way through the panels, and few streams stay open.
 PACK_ROWS = 4
@@ -18,7 +18,8 @@ class Machine:
 
     lanes: elements of that type in a vector register. registers: how many there are. masks: a store under a mask costs
     what a store costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on
-    some cores. in_flight: multiply-adds that must be under way at once. shuffles: they run beside multiply-adds.
+    some cores. in_flight: multiply-adds that must be under way at once. shuffles: they run beside multiply-adds. l2:
+    bytes of that cache that schedules count on.
     """
 
     dtype: str
@@ -27,6 +28,7 @@ class Machine:
     masks: bool
     in_flight: int
     shuffles: bool = False
+    l2: int = 1 << 20
 
     @property
     def vector_bytes(self) -> int:
@@ -35,7 +37,8 @@ class Machine:
     @staticmethod
     def of(target: Target, dtype: str) -> Machine:
         masks = "+avx512vl" in target.features
-        return Machine(dtype, target.lanes(dtype), target.registers, masks, in_flight(target), target.shuffles)
+        flight, l2 = in_flight(target), target.l2.lines * LINE
+        return Machine(dtype, target.lanes(dtype), target.registers, masks, flight, target.shuffles, l2)
 
     def vector(self, lanes: int | None = None, dtype: str | None = None) -> str:
         """The MLIR type of a vector of `lanes` elements (None: a register of sums) of `dtype` (None: that of sums)."""

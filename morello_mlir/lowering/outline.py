@@ -94,7 +94,7 @@ class Outliner:
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
         known = finish and finish.on(finish.last if finish.last is True else "%last")
         asks = ask if ask and not isinstance(plan, Registers) else None
-        if ask and looped:
+        if ask and (looped or ask.lines):
             asks = replace(ask, at="%ask")
         job = self._job(
             Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, asks)
@@ -104,7 +104,7 @@ class Outliner:
             given.append((arena.base(b), "memref<i8>"))
         if looped:
             given.append((b.index(looped), "index"))
-        if ask and looped:
+        if ask and asks and asks.at == "%ask":
             given.append((b.index(ask.at), "index"))
         if not job.stores:
             given.append((first if isinstance(first, str) else b.constant("false", "i1"), "i1"))

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from ..spec import dtype_bytes
+from ..targets import LINE
 from .ahead import Aheads
 from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
 from .finish import Finish
-from .kernels import MEMORY_KERNELS, Ask, First
+from .kernels import MEMORY_KERNELS, Ask, First, unroll
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack
@@ -33,7 +34,7 @@ from .plan import (
     scratch_bytes,
 )
 from .registers import emit_registers
-from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, operand_in
+from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, View, operand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ class Walk:
             if apart:
                 inside = replace(env.comb(b, plan.dim, iv, plan.size, plan.trips), ask=None)
             else:
-                inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=_ask(b, plan, plan.body, env, iv))
+                ask = _ask(b, plan, plan.body, env, iv)
+                inside = replace(env.tile(b, plan.dim, iv, plan.size), ask=ask)
             if reduces:
                 inside = replace(inside, finish=self._last_trip(b, iv, plan, env.finish, end - step))
             if reduces and isinstance(iv, str):
@@ -269,6 +271,8 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
     Tiles of rows that read one panel of rhs that was packed ahead: their parts of the next panel, which lie one after
     the other. Dot products with full rows of lhs: the rows of the next tile, where there is room for more loads.
     """
+    if plan.dim == "n" and env.ask and env.ask.lines and _is_tile(body):
+        return _share(b, plan, body, env.ask, iv)
     if plan.dim != "m":
         return None
     lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
@@ -276,9 +280,42 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
     if isinstance(body, Leaf) and body.kernel in DOTS:
         is_last, room = iv == plan.full, 2 * m + n <= m * n
         return Ask(plan.size * lhs.stride(1)) if room and not is_last else None
-    asks = isinstance(body, Registers) and isinstance(body.body, Leaf) and body.body.kernel == "broadcast_fma"
-    if not asks or not rhs.ahead or rhs.packed is None or rhs.sizes[2] > rhs.packed[1]:
+    if not rhs.ahead and (iv != plan.full or isinstance(iv, str)):
+        return _next_panel(b, plan, body, lhs)
+    if not _is_tile(body) or not rhs.ahead or rhs.packed is None or rhs.sizes[2] > rhs.packed[1]:
         return None
     trips = plan.full // plan.size + (plan.rest is not None)
     part = rhs.sizes[1] * rhs.packed[1] // trips
     return Ask(b.add(b.mul(b.div(iv, plan.size), part), rhs.strides[1]), trips)
+
+
+def _is_tile(plan: Plan) -> bool:
+    """Whether it is a register tile of `broadcast_fma`."""
+    return isinstance(plan, Registers) and isinstance(plan.body, Leaf) and plan.body.kernel == "broadcast_fma"
+
+
+def _next_panel(b: Builder, plan: Loop, body: Plan, lhs: View) -> Ask | None:
+    """What the kernels of one panel of lhs ask for, where all panels together do not stay in L2: the next one. They
+    read that panel along n, or there is only one."""
+    size = lhs.sizes[1] * lhs.sizes[2] * dtype_bytes(lhs.dtype)
+    if lhs.packed != (1, plan.size) or lhs.group > 1 or lhs.ahead or size <= b.machine.l2:
+        return None
+    trips, tile = 1, body
+    if isinstance(body, Loop) and body.dim == "n":
+        trips, tile = body.full // body.size, body.body
+    if not _is_tile(tile):
+        return None
+    step = unroll(tile.sizes[1], -(-tile.sizes[3] // b.machine.lanes))
+    return Ask(lhs.strides[1], trips, -(-step * plan.size * dtype_bytes(lhs.dtype) // (LINE * trips)))
+
+
+def _share(b: Builder, plan: Loop, body: Plan, ask: Ask, iv: Index) -> Ask:
+    """The part of the next panel of lhs that falls to the kernel at `iv` of a loop along n; again from its start, when
+    all of it has been asked for."""
+    _, m, depth, n = body.sizes
+    iterations = depth // unroll(m, -(-n // b.machine.lanes))
+    part = iterations * ask.lines * (LINE // dtype_bytes(b.machine.dtype))
+    at = b.mul(b.div(iv, plan.size), part)
+    if part >= depth * m:
+        return ask
+    return replace(ask, at=b.add(ask.at, b.rest(at, depth * m)))
