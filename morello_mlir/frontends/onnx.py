@@ -45,6 +45,10 @@ def import_model(model: str | os.PathLike[str] | bytes | Any) -> tuple[Any, dict
     return importer.clean(text), constants
 
 
+#: ONNX's unsigned types, by number: MLIR's have no sign.
+_UNSIGNED = {2: np.uint8, 4: np.uint16, 12: np.uint32, 13: np.uint64}
+
+
 class CompiledOnnxModel:
     """`m(*inputs)` or `m(name=input)` runs the model. inputs, outputs: their names. `compiled` is what is inside."""
 
@@ -53,6 +57,7 @@ class CompiledOnnxModel:
 
         text, constants, self.inputs = to_linalg(model)
         self.outputs = tuple(each.name for each in model.graph.output)
+        self._unsigned = tuple(_UNSIGNED.get(each.type.tensor_type.elem_type) for each in model.graph.output)
         self.compiled: CompiledModule = compile_module(importer.clean(text), constants=constants, **options)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -66,7 +71,13 @@ class CompiledOnnxModel:
         missing = [name for name in self.inputs[len(args) :] if name not in named]
         if missing:
             raise InputError(f"input '{missing[0]}' is missing (the model takes {', '.join(self.inputs)})")
-        return self.compiled(*args, *(named[name] for name in self.inputs[len(args) :]))
+        found = self.compiled(*args, *(named[name] for name in self.inputs[len(args) :]))
+        if not any(self._unsigned):
+            return found
+        results = found if isinstance(found, tuple) else (found,)
+        signed = zip(results, self._unsigned, strict=True)
+        results = tuple(x.view(dtype) if dtype and isinstance(x, np.ndarray) else x for x, dtype in signed)
+        return results if isinstance(found, tuple) else results[0]
 
 
 def _loaded(model: Any) -> Any:

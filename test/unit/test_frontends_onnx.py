@@ -83,3 +83,40 @@ def test_an_op_that_nobody_lowers():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)])
     with pytest.raises(CompileError, match="torch-mlir cannot"):
         frontend.compile(model)
+
+
+def test_products_of_bytes_with_zero_points():
+    """One product of bytes as they are, and results of the type that the model says."""
+
+    def constant(name, value, dtype):
+        return numpy_helper.from_array(np.array(value, dtype), name)
+
+    points = [constant("za", 11, np.uint8), constant("zb", -3, np.int8), constant("zy", 128, np.uint8)]
+    scales = [constant("sa", 0.01, np.float32), constant("sb", 0.02, np.float32), constant("sy", 0.5, np.float32)]
+    nodes = [
+        helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"]),
+        helper.make_node("QLinearMatMul", ["a", "sa", "za", "b", "sb", "zb", "sy", "zy"], ["q"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("a", TensorProto.UINT8, [7, 37]),
+        helper.make_tensor_value_info("b", TensorProto.INT8, [37, 19]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("y", TensorProto.INT32, [7, 19]),
+        helper.make_tensor_value_info("q", TensorProto.UINT8, [7, 19]),
+    ]
+    graph = helper.make_graph(nodes, "bytes", inputs, outputs, [*points, *scales])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    rng = np.random.default_rng(5)
+    feeds = {
+        "a": rng.integers(0, 256, (7, 37)).astype(np.uint8),
+        "b": rng.integers(-128, 128, (37, 19)).astype(np.int8),
+    }
+    compiled = frontend.compile(model)
+    y, q = compiled(**feeds)
+    want_y, want_q = ReferenceEvaluator(model).run(None, feeds)
+    assert (y.dtype, q.dtype) == (np.int32, np.uint8)
+    np.testing.assert_array_equal(y, want_y)
+    # A result that lies in the middle between two may be rounded to either.
+    assert np.abs(q.astype(int) - want_q.astype(int)).max() <= 1
+    assert sum("(u8, GL" in str(s["spec"]) and "Matmul" in str(s["spec"]) for s in compiled.compiled.specs) >= 1
