@@ -14,6 +14,15 @@ from ..targets import Target
 from .coordinates import memo_key
 
 LAYOUTS = ("row_major", "col_major")
+#: Element types of lhs, rhs and output, by name.
+DTYPES = {
+    "f32": ("f32", "f32", "f32"),
+    "f64": ("f64", "f64", "f64"),
+    "bf16": ("bf16", "bf16", "f32"),
+    "f16": ("f16", "f16", "f32"),
+    "i8": ("i8", "i8", "i32"),
+    "u8i8": ("u8", "i8", "i32"),
+}
 #: In place of a layout: a constant operand, packed ahead in each of the layouts that the search tries.
 CONST = "const"
 
@@ -33,8 +42,8 @@ class Root:
 
 @dataclass(frozen=True)
 class Family:
-    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each. layouts: of lhs and rhs,
-    LAYOUTS or CONST."""
+    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each. dtype: one of DTYPES.
+    layouts: of lhs and rhs, LAYOUTS or CONST."""
 
     dtype: str = "f32"
     max_size: int = 4096
@@ -56,8 +65,8 @@ class Family:
     def tasks(self, target: Target) -> list[list[Root]]:
         """The roots, in lists whose tables overlap: those of one output and one layout of lhs, for any threads. In
         each, the order is such that what was solved for one root serves the next, which is not larger."""
-        if self.dtype not in target.dtypes:
-            raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(target.dtypes)})")
+        if self.dtype not in DTYPES:
+            raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(DTYPES)})")
         found: dict[TableKey, list[tuple[int, int, int]]] = {}
         for lhs, rhs, m, k, n in self.goals():
             for key in self._keys(lhs, rhs, (m, k, n), target):
@@ -74,7 +83,9 @@ class Family:
     def _keys(self, lhs: str, rhs: str, sizes: tuple[int, int, int], target: Target) -> list[TableKey]:
         """The table keys of a goal: several where an operand may be packed ahead."""
         names = [LAYOUTS[0] if layout == CONST else layout for layout in (lhs, rhs)]
-        spec = matmul_spec(*sizes, dtype=self.dtype, lhs=names[0], rhs=names[1], accumulate=True)
+        spec = matmul_spec(*sizes, lhs=names[0], rhs=names[1], accumulate=True)
+        operands = (replace(o, dtype=d) for o, d in zip(spec.operands, DTYPES[self.dtype], strict=True))
+        spec = replace(spec, operands=tuple(operands))
         keys = [key_of(spec, target)]
         for i, layout in enumerate((lhs, rhs)):
             if layout == CONST:

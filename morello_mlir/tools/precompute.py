@@ -25,7 +25,9 @@ SHIPPED_LAYOUTS = f"{ALL_LAYOUTS},row_major:const"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", default="matmul", metavar="NAME,...", help="what to cover (default: matmul)")
-    parser.add_argument("--dtypes", default="f32", metavar="NAME,...", help="default: f32")
+    parser.add_argument("--dtypes", default="f32", metavar="NAME,...",
+                        help="f32, f64, or inputs that are added up in a wider type: bf16, f16, i8, u8i8 "
+                        "(default: f32)")  # fmt: skip
     parser.add_argument("--max-size", type=int, metavar="N",
                         help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
     parser.add_argument("--layouts", default="", metavar="LHS:RHS,...",

@@ -15,7 +15,7 @@ import pytest
 from morello_mlir.actions import key_of
 from morello_mlir.errors import InputError
 from morello_mlir.memo import locate, manage, precompute
-from morello_mlir.memo.families import Family
+from morello_mlir.memo.families import DTYPES, Family
 from morello_mlir.memo.memo import Memo
 from morello_mlir.memo.record import decode, encode
 from morello_mlir.memo.store import Store
@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_read_is_refused_and_left_alone(kind, args, capsys
         (["memo", "merge", "/nowhere/memo", "--memo", "/tmp/x"], "there is no memo at /nowhere/memo"),
         (["precompute", "--memo", "off"], "the memo is off"),
         (["precompute", "--functions", "fft", "--memo", "/tmp/x"], "cannot precompute 'fft'"),
-        (["precompute", "--dtypes", "i8", "--memo", "/tmp/x"], "no kernels for i8"),
+        (["precompute", "--dtypes", "f8", "--memo", "/tmp/x"], "no kernels for f8 (have f32, f64, bf16"),
         (["precompute", "--layouts", "diagonal", "--memo", "/tmp/x"], "--layouts: expected LHS:RHS"),
         (["precompute", "--memory-cap", "lots", "--memo", "/tmp/x"], "cannot read the size 'lots'"),
         (["precompute", "--threads", "1,all", "--memo", "/tmp/x"], "positive integer, not 'all'"),
@@ -197,6 +197,21 @@ def test_precompute_in_processes_and_again(tmp_path, capsys):
             found = Search(AVX2, Memo(AVX2, Store(path))).solve(goal)
             assert found.source == "memo" and found.schedule == Search(AVX2).solve(goal).schedule
     assert "0 goals" in run(capsys, *args)[1], "what is there is not done again"
+
+
+@pytest.mark.parametrize(("name", "target"), [("bf16", "avx512"), ("u8i8", "znver5"), ("f16", "avx2")])
+def test_precompute_for_narrow_element_types(tmp_path, capsys, name, target):
+    """With weights packed ahead, in groups where kernels take them."""
+    path = tmp_path / "memo"
+    args = ("precompute", "--max-size", 4, "--targets", target, "--dtypes", name, "--memo", path, "--threads", 1)
+    assert run(capsys, *args, "--layouts", "row_major:row_major,row_major:col_major,row_major:const")[0] == 0
+    plain = matmul_spec(2, 4, 3, rhs="col_major")
+    operands = tuple(replace(o, dtype=d) for o, d in zip(plain.operands, DTYPES[name], strict=True))
+    target = get_target(target)
+    for rhs in (operands[1], replace(operands[1], layout=operands[0].layout, const=True)):
+        goal = replace(plain, operands=(operands[0], rhs, operands[2]))
+        found = Search(target, Memo(target, Store(path))).solve(goal)
+        assert found.source == "memo" and found.schedule == Search(target).solve(goal).schedule
 
 
 def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
