@@ -1,4 +1,4 @@
-"""What a user waits for, each in a fresh process: importing, the cold search without a memo, the first search of a fresh
+"""What a user waits for, each in a fresh process: importing, the cold search without a memo, the first one of a fresh
 install (a new memo file, and what is shipped), and compiling once the search is done."""
 
 from __future__ import annotations
