@@ -241,6 +241,26 @@ def test_a_full_disk_is_one_warning(path, caplog):
     assert same(Store(path), batch[:2])
 
 
+def test_files_that_may_not_grow(path):
+    """The system refuses to write, at whatever page it happens: what was committed is there."""
+    resource = pytest.importorskip("resource")
+    batch = records(13, 7, 24)
+    put_all(Store(path), batch[:2])
+
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (48 << 10, 48 << 10))
+        store = Store(path)
+        put_all(store, batch)
+        os._exit(0 if same(store, batch) and not store.writable else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(in_child(work), 0)[1]) == 0, "answers are kept in memory"
+    kept = Store(path)
+    assert same(kept, batch[:2]) and len(list(kept.rows())) < len(batch)
+    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    put_all(kept, batch)
+    assert same(Store(path), batch), "with room again it goes on"
+
+
 @pytest.mark.parametrize("where", ["/proc/morello/memo.sqlite", "/dev/null/memo.sqlite"])
 def test_a_place_that_cannot_be_written_is_one_warning(where, caplog):
     store, batch = Store(Path(where)), records(8, 8, 16)
