@@ -18,6 +18,7 @@ block weighs nothing, and a row of nothing else is 0 / 0, as in the other form.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from ..nests.ops import element_bytes
 from ..spec import Layout, Spec, stride_class
 from ..targets import LINE, Target, ceil_div
 from .space import RHS, Point, row_of, steps
-from .spec import is_dense
+from .spec import ChainSpec, is_dense
 
 #: Values of each row that are carried along: the maximum, the one before, the sum, the block's sum, the correction.
 STATE = ("m", "before", "l", "s", "c")
@@ -46,7 +47,12 @@ class Softmax:
 
 def softmax_of(point: Point) -> Softmax | None:
     """The bodies of a chain that has an online form; None where it has none."""
-    stages = point.spec.stages
+    return _softmax_of(point.spec)
+
+
+@lru_cache(maxsize=64)
+def _softmax_of(spec: ChainSpec) -> Softmax | None:
+    stages = spec.stages
     if len(stages) != 3 or [s.is_contraction for s in stages] != [True, False, True]:
         return None
     nest = stages[1].goal
@@ -191,9 +197,11 @@ class Form:
             spec = spec_of(key, dims, keep)
             then = self.point.contraction(0).then if part == "scores" else None
             return spec if then is None else replace(spec, then=then).canonical()
-        if part in ("start", "update"):
-            return self._softmax_goal(part, width)
-        return self._rows_goal(part)
+        return self.nest(part, width)
+
+    def nest(self, part: str, width: int) -> NestSpec:
+        """As `goal`, of the parts that are nests: these do not depend on what has been packed."""
+        return self._softmax_goal(part, width) if part in ("start", "update") else self._rows_goal(part)
 
     def _held(self, alias: int | None = None) -> Operand:
         """A value of every row."""

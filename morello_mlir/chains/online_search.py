@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from ..actions import scale
 from ..errors import ScheduleError
-from ..nests import NestSpec
 from ..search.schedule import Kernel, Node, ToAccum
 from ..search.then import then_cost
+from ..spec import Spec
 from ..targets import INFINITE
 from .online import Form, softmax_of
 from .parts import Parts, Place
@@ -50,12 +50,14 @@ class OnlineSearch:
     def cost(self, form: Form, part: str, width: int) -> float:
         """The optimal cost of a part of `width` columns."""
         place = self._place(form, part, width)
-        if place is not None and (part != "scores" or form.point.contraction(0).then is None):
+        if place is None:
+            point = form.point
+            name = (point.spec, point.dims, form.size, form.home, part, width)
+            return self.parts.nest(name, lambda: form.nest(part, width))
+        if part != "scores" or form.point.contraction(0).then is None:
             return self.parts.contraction(place)
         goal = form.goal(part, width)
-        if isinstance(goal, NestSpec):
-            return self.parts.nest(goal)
-        assert place is not None
+        assert isinstance(goal, Spec)
         return self.parts.contraction(place) + then_cost(goal, self.target)
 
     def _place(self, form: Form, part: str, width: int) -> Place | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 from ..actions import TableKey
@@ -37,11 +37,14 @@ class Parts:
         self.target = search.target
         self._costs: dict[object, float] = {}
 
-    def nest(self, goal: NestSpec) -> float:
-        """The optimal cost of a nest."""
-        if goal not in self._costs:
-            self._costs[goal] = self.nests.solve(goal).cost
-        return self._costs[goal]
+    def nest(self, name: Hashable, goal: Callable[[], NestSpec]) -> float:
+        """The optimal cost of a nest. name: what the goal follows from, of one kind of chain part."""
+        if name not in self._costs:
+            nest = goal()
+            if nest not in self._costs:
+                self._costs[nest] = self.nests.solve(nest).cost
+            self._costs[name] = self._costs[nest]
+        return self._costs[name]
 
     def contraction(self, place: Place) -> float:
         """The optimal cost of a contraction without what is done to its sums; INFINITE where nothing fits, or no table

@@ -20,11 +20,11 @@ from ..actions import scale
 from ..actions.base import sum_of
 from ..errors import ScheduleError, SpecError
 from ..memo.answers import Answer, answer_space
-from ..nests import NestSpec
 from ..nests.search import nest_search_for
 from ..search.solution import Solved
 from ..search.solve import Search, search_for
 from ..search.then import then_cost
+from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
 from .online_search import OnlineSearch
 from .parts import Parts, Place
@@ -187,12 +187,12 @@ class ChainSearch:
     def stage_cost(self, point: Point, at: int, homes: tuple[str, ...]) -> float:
         """The optimal cost of a stage of a tile."""
         place = self._place(point, at, homes)
-        if place is not None and point.contraction(at).then is None:
+        if place is None:
+            return self.parts.nest((point.spec, point.dims, at, homes), lambda: point.nest(at, homes))
+        if point.contraction(at).then is None:
             return self.parts.contraction(place)
         goal = point.goal(at, homes, self.target)
-        if isinstance(goal, NestSpec):
-            return self.parts.nest(goal)
-        assert place is not None
+        assert isinstance(goal, Spec)
         return self.parts.contraction(place) + then_cost(goal, self.target)
 
     def _place(self, point: Point, at: int, homes: tuple[str, ...]) -> Place | None:

@@ -96,6 +96,13 @@ class Point:
 
     def whole(self, stage: int, target: Target) -> tuple[TableKey, dict[str, int]]:
         """The table key of a stage of which nothing has been moved, and its sizes for one b and all of m."""
+        known, name = self.spec.wholes, (stage, target.fingerprint)
+        if name not in known:
+            known[name] = self._whole(stage, target)
+        key, dims = known[name]
+        return key, dict(dims)
+
+    def _whole(self, stage: int, target: Target) -> tuple[TableKey, dict[str, int]]:
         goal = self.contraction(stage)
         key = replace(key_of(goal.plain, target), far=self.spec.bytes > target.l3_bytes)
         dims = dict(zip(goal.info.dims, goal.dims, strict=True))
@@ -193,6 +200,12 @@ class Point:
             keep = {m: v for m, v in left.items() if v != target.limits[m] and matters(key, m)}
             spec = spec_of(key, dims, keep)
             return spec if stage.goal.then is None else replace(spec, then=stage.goal.then).canonical()
+        return self.nest(at, homes)
+
+    def nest(self, at: int, homes: tuple[str, ...]) -> NestSpec:
+        """As `goal`, of a stage that is a nest: it does not depend on what has been packed."""
+        stage = self.spec.stages[at]
+        assert isinstance(stage.goal, NestSpec)
         operands = []
         for i, operand in enumerate(stage.goal.operands):
             name = stage.reads[i] if i < len(stage.reads) else f"t{at}"

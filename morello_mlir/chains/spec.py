@@ -15,8 +15,10 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ..errors import SpecError
+from ..hashed import Hashed
 from ..nests import NestSpec, is_nest
 from ..nests.ops import element_bytes
 from ..spec import Spec, dense_strides, dtype_bytes
@@ -63,7 +65,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class ChainSpec:
+class ChainSpec(Hashed):
     """A goal. The last stage makes the output. serial, threads: as in Spec.
 
     Raises SpecError where the stages do not fit each other.
@@ -72,6 +74,7 @@ class ChainSpec:
     stages: tuple[Stage, ...]
     serial: bool = True
     threads: int = 0
+    __hash__ = Hashed.__hash__
 
     def __post_init__(self) -> None:
         if len(self.stages) < 2:
@@ -135,6 +138,11 @@ class ChainSpec:
     def dims(self) -> tuple[int, int]:
         """The sizes of b and m."""
         return self.stages[0].joint
+
+    @cached_property
+    def wholes(self) -> dict[tuple[int, str], tuple[Any, dict[str, int]]]:
+        """What `Point.whole` has found, by stage and target: many points ask."""
+        return {}
 
     @cached_property
     def inputs(self) -> int:

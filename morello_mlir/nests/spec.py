@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import SpecError
+from ..hashed import Hashed
 from ..spec.layout import NUMBER
 from ..spec.spec import MAX_STEPS, MAX_THREADS, split_top
 from .body import Body
@@ -80,7 +81,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class NestSpec:
+class NestSpec(Hashed):
     """A goal. dims: sizes; scan: which dims are reduced (the others are parallel); operands: the inputs of the body,
     then its outputs. serial, threads, far: as in Spec (0 threads: as many as this process may use; far: operands in GL
     are beyond the last-level cache). among: threads that work on parts like this one at the same time.
@@ -98,6 +99,7 @@ class NestSpec:
     threads: int = 0
     far: bool = False
     among: int = 1
+    __hash__ = Hashed.__hash__
 
     def __post_init__(self) -> None:
         if not self.dims or len(self.dims) > MAX_DIMS:
