@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|SPEC",
         help="an MLIR or ONNX file (- for MLIR on stdin), or a Spec such as 'Matmul([...], ...)'",
     )
-    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
+    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512, or a CPU by name")
     parser.add_argument("--threads", metavar="N", help="of the Specs in a FILE, as for compile() (default: all cores)")
     parser.add_argument("--schedule", metavar="FILE", help="explain this schedule of the Spec, its holes filled")
     parser.add_argument("--least", type=float, default=0.5, metavar="PERCENT",

@@ -32,8 +32,8 @@ def clock_of(target: Target, gigahertz: float | None = None) -> Clock:
 def _notes(target: Target) -> list[str]:
     """Whether predictions are of this machine."""
     host = host_target()
-    same = (target.fingerprint, target.narrow_fingerprint) == (host.fingerprint, host.narrow_fingerprint)
-    if same and target.streams == host.streams:
+    # How much of its caches is planned with is another matter.
+    if (target.costs, target.kernel_table, target.streams) == (host.costs, host.kernel_table, host.streams):
         return []
     called = target.cpu or target.name
     return [f"Cycles are predicted for {called}; this machine ({cpu_name()}) is another target: here they mean little."]

@@ -266,6 +266,8 @@ def test_another_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "measured_hertz", lambda target: 2e9)
     assert clock.clock_of(AVX2).notes == () or not clock.host_runs(AVX2)
     assert clock.clock_of(AVX2, 3.5).hertz == 3.5e9
+    # With other caches it is the same machine.
+    assert not clock.clock_of(replace(AVX2, l2=TARGETS["avx512"].l2), 3.5).notes
     (note,) = clock.clock_of(TARGETS["avx512"], 3.0).notes
     assert note.startswith("Cycles are predicted for avx512; this machine (") and "another target" in note
     monkeypatch.setattr(clock, "host_runs", lambda target: False)
