@@ -12,6 +12,7 @@ _MODULES = (
     "numpy_",
     "openblas",
     "mkl",
+    "aocl",
     "blis",
     "libxsmm",
     "torch_",
