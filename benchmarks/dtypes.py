@@ -21,8 +21,21 @@ _BF16, _MIXED = ("bf16", "bf16", "f32"), ("f32", "bf16", "f32")
 ROWS = (
     *((_BF16, n, n, n, False) for n in (256, 512, 1024)),
     *((("u8", "i8", "i32"), n, n, n, False) for n in (128, 256, 512, 1024)),
-    *((("i8", "i8", "i32"), n, n, n, False) for n in (512,)),
-    *((types, 1, 2048, 16384, turned) for types in (_BF16, _MIXED) for turned in (False, True)),
+    *(
+        (types, 512, 512, 512, False)
+        for types in (
+            ("i8", "i8", "i32"),
+            ("u8", "i8", "i16"),
+            ("i16", "i16", "i32"),
+            ("i32", "i32", "i32"),
+            ("f16", "f16", "f32"),
+            ("bf16", "bf16", "bf16"),
+            ("f64", "f64", "f64"),
+        )
+    ),
+    *((types, 1, 2048, 16384, turned) for types in (_BF16, _MIXED, ("f16", "f16", "f32")) for turned in (False, True)),
+    *((("u8", "i8", "i32"), 1, 4096, 16384, turned) for turned in (False, True)),
+    *((_BF16, 4, 2048, 16384, turned) for turned in (False, True)),
 )
 #: Seconds of one sample.
 SAMPLE = 0.02
@@ -104,9 +117,10 @@ def _call(types: tuple[str, str, str], sizes: tuple[int, int, int], turned: bool
     a, b, c = arrays
     compiled.f(a, b, c)
     exact = c.dtype.kind in "iu"
-    wide = np.float64  # exact for sums of products of bytes
-    want = a[:8].astype(wide) @ (b.T if turned else b).astype(wide)
-    assert (c[:8] == want).all() if exact else np.allclose(c[:8], want, rtol=1e-3, atol=1e-3 * k**0.5), types
+    wide = np.int64 if exact else np.float64
+    want = (a[:8].astype(wide) @ (b.T if turned else b).astype(wide)).astype(c.dtype if exact else wide)
+    near = 1e-3 if c.dtype.itemsize > 2 else 1e-2
+    assert (c[:8] == want).all() if exact else np.allclose(c[:8], want, rtol=near, atol=near * k**0.5), types
     return lambda: compiled.f(a, b, c)
 
 
