@@ -24,7 +24,7 @@ SAMPLE = 0.02
 @dataclass(frozen=True)
 class Conv:
     """A square image of `size` pixels with `c` channels, windows of `taps` pixels, padded so that the output has
-    size / stride pixels."""
+    size / stride pixels. depthwise: every channel has a filter of its own."""
 
     layout: str
     size: int
@@ -33,11 +33,14 @@ class Conv:
     taps: int = 3
     stride: int = 1
     padded: bool = True
+    depthwise: bool = False
 
     @property
     def label(self) -> str:
         stride = f" /{self.stride}" if self.stride > 1 else ""
-        return f"{self.layout} {self.size}x{self.size}x{self.c}, {self.taps}x{self.taps}x{self.f}{stride}"
+        filters = "depthwise" if self.depthwise else f"{self.taps}x{self.taps}x{self.f}"
+        taps = f" {self.taps}x{self.taps}" if self.depthwise else ""
+        return f"{self.layout} {self.size}x{self.size}x{self.c}, {filters}{taps}{stride}"
 
     @property
     def pads(self) -> tuple[int, int]:
@@ -50,7 +53,25 @@ class Conv:
 
     @property
     def operations(self) -> int:
-        return 2 * self.out**2 * self.f * self.c * self.taps**2
+        return 2 * self.out**2 * self.f * (1 if self.depthwise else self.c) * self.taps**2
+
+    @property
+    def filters(self) -> tuple[int, ...]:
+        """The shape of the filters, as the layout has it."""
+        window = (self.taps, self.taps)
+        if self.depthwise:
+            return (*window, self.c) if self.layout == "NHWC" else (self.c, *window)
+        return (*window, self.c, self.f) if self.layout == "NHWC" else (self.f, self.c, *window)
+
+    def for_torch(self, weight: np.ndarray) -> np.ndarray:
+        """Filters as torch has them: [f, c of a group, h, w]."""
+        if self.depthwise:
+            return weight.transpose(2, 0, 1)[:, None] if self.layout == "NHWC" else weight[:, None]
+        return weight.transpose(3, 2, 0, 1) if self.layout == "NHWC" else weight
+
+    @property
+    def groups(self) -> int:
+        return self.c if self.depthwise else 1
 
 
 CONVS = (
@@ -63,6 +84,12 @@ CONVS = (
     *(Conv(layout, 28, 256, 256, 3, 2) for layout in ("NHWC", "NCHW")),
     *(Conv(layout, 7, 512, 512) for layout in ("NHWC", "NCHW")),
     Conv("NHWC", 58, 64, 64, padded=False),
+    *(Conv(layout, 112, 32, 32, depthwise=True) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 112, 96, 96, 3, 2, depthwise=True) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 56, 144, 144, depthwise=True) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 28, 192, 192, 5, depthwise=True) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 14, 384, 384, depthwise=True) for layout in ("NHWC", "NCHW")),
+    *(Conv(layout, 7, 960, 960, depthwise=True) for layout in ("NHWC", "NCHW")),
 )
 
 Call = Callable[[], Any]
@@ -78,9 +105,11 @@ def module_text(conv: Conv, weight: np.ndarray) -> str:
     if conv.layout == "NHWC":
         image, padded, out = (1, n, n, c), (1, wide, wide, c), (1, conv.out, conv.out, conv.f)
         low, high, op = (0, before, before, 0), (0, after, after, 0), "conv_2d_nhwc_hwcf"
+        op = "depthwise_conv_2d_nhwc_hwc" if conv.depthwise else op
     else:
         image, padded, out = (1, c, n, n), (1, c, wide, wide), (1, conv.f, conv.out, conv.out)
         low, high, op = (0, 0, before, before), (0, 0, after, after), "conv_2d_nchw_fchw"
+        op = "depthwise_conv_2d_nchw_chw" if conv.depthwise else op
     types = [f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (image, padded, weight.shape, out)]
     lows, highs = (", ".join(map(str, x)) for x in (low, high))
     pad = f"""%p = tensor.pad %a low[{lows}] high[{highs}] {{
@@ -116,16 +145,16 @@ def torch_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, targ
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    x, w = torch.from_numpy(image), torch.from_numpy(weight)
+    x, w = torch.from_numpy(image), torch.from_numpy(np.ascontiguousarray(conv.for_torch(weight)))
     if conv.layout == "NHWC":
-        x, w = x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+        x, w = x.permute(0, 3, 1, 2), w.contiguous(memory_format=torch.channels_last)
     pads, strides = [conv.pads[0]] * 2, [conv.stride] * 2
     try:
-        packed = torch.ops.mkldnn._reorder_convolution_weight(w, pads, strides, [1, 1], 1, list(x.shape))
+        packed = torch.ops.mkldnn._reorder_convolution_weight(w, pads, strides, [1, 1], conv.groups, list(x.shape))
         call = torch.ops.mkldnn._convolution_pointwise
-        arguments = (x, packed, None, pads, strides, [1, 1], 1, "none", [], "")
+        arguments = (x, packed, None, pads, strides, [1, 1], conv.groups, "none", [], "")
     except (AttributeError, RuntimeError):
-        call, arguments = torch.nn.functional.conv2d, (x, w, None, strides, pads)
+        call, arguments = torch.nn.functional.conv2d, (x, w, None, strides, pads, 1, conv.groups)
     permute = conv.layout == "NHWC"
     return lambda: call(*arguments).permute(0, 2, 3, 1) if permute else call(*arguments)
 
@@ -138,7 +167,8 @@ def onnxruntime_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int
         raise NotImplementedError
     out = (1, conv.f, conv.out, conv.out)
     pads = [conv.pads[0]] * 2 + [conv.pads[1]] * 2
-    node = helper.make_node("Conv", ["a", "w"], ["y"], strides=[conv.stride] * 2, pads=pads)
+    weight = np.ascontiguousarray(conv.for_torch(weight))
+    node = helper.make_node("Conv", ["a", "w"], ["y"], strides=[conv.stride] * 2, pads=pads, group=conv.groups)
     values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("a", image.shape), ("y", out))]
     graph = helper.make_graph([node], "conv", values[:1], values[1:], [numpy_helper.from_array(weight, "w")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -164,14 +194,19 @@ def xnnpack(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, tar
 
     if conv.layout != "NHWC" or (conv.stride > 1 and conv.padded and conv.taps > 1):
         raise NotImplementedError  # its SAME pads otherwise than torch's where a stride leaves pixels over
+    kind = (schema.BuiltinOperator.CONV_2D, schema.BuiltinOptions.Conv2DOptions)
     options = schema.Conv2DOptionsT()
+    filters = weight if conv.depthwise else weight.transpose(3, 0, 1, 2)
+    if conv.depthwise:
+        kind = (schema.BuiltinOperator.DEPTHWISE_CONV_2D, schema.BuiltinOptions.DepthwiseConv2DOptions)
+        options, filters = schema.DepthwiseConv2DOptionsT(), weight[None]
+        options.depthMultiplier = 1
     options.padding = schema.Padding.SAME if conv.padded and conv.taps > 1 else schema.Padding.VALID
     options.strideW = options.strideH = conv.stride
     options.dilationWFactor = options.dilationHFactor = 1
-    filters, bias = np.ascontiguousarray(weight.transpose(3, 0, 1, 2)), np.zeros(conv.f, np.float32)
+    filters, bias = np.ascontiguousarray(filters), np.zeros(conv.f, np.float32)
     out = (1, conv.out, conv.out, conv.f)
     tensors = [(image.shape, None), (filters.shape, filters), (bias.shape, bias), (out, None)]
-    kind = (schema.BuiltinOperator.CONV_2D, schema.BuiltinOptions.Conv2DOptions)
     model = peer._model(schema, tensors, kind, options, [0, 1, 2], [0])
     interpreter = Interpreter(model_content=model, num_threads=threads)
     interpreter.allocate_tensors()
@@ -196,11 +231,13 @@ def jax_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target
     import jax
 
     names = ("NHWC", "HWIO", "NHWC") if conv.layout == "NHWC" else ("NCHW", "OIHW", "NCHW")
+    if conv.depthwise:
+        weight = weight[:, :, None] if conv.layout == "NHWC" else weight[:, None]
     w = jax.numpy.asarray(weight)
 
     def product(x: Any) -> Any:
-        strides = (conv.stride,) * 2
-        return jax.lax.conv_general_dilated(x, w, strides, (conv.pads,) * 2, dimension_numbers=names)
+        options = {"dimension_numbers": names, "feature_group_count": conv.groups}
+        return jax.lax.conv_general_dilated(x, w, (conv.stride,) * 2, (conv.pads,) * 2, **options)
 
     x = jax.numpy.asarray(image)
     compiled = jax.jit(product).lower(x).compile()
@@ -217,10 +254,7 @@ def prepared(conv: Conv, threads: int, target: str, names: list[str]) -> dict[st
     """Every library that has the convolution, its result compared with the first one's."""
     rng = np.random.default_rng(1)
     shape = (1, conv.size, conv.size, conv.c) if conv.layout == "NHWC" else (1, conv.c, conv.size, conv.size)
-    filters = (
-        (conv.taps, conv.taps, conv.c, conv.f) if conv.layout == "NHWC" else (conv.f, conv.c, conv.taps, conv.taps)
-    )
-    image, weight = (rng.uniform(-0.5, 0.5, s).astype(np.float32) for s in (shape, filters))
+    image, weight = (rng.uniform(-0.5, 0.5, s).astype(np.float32) for s in (shape, conv.filters))
     calls: dict[str, Call] = {}
     want = None
     for name in names:

@@ -34,7 +34,12 @@ class LegalizeCopy(Pass):
             if all(v.type.affine_map == ir.AffineMap.get_identity(v.type.rank) for v in (source, target)):
                 continue
             with ir.InsertionPoint(each), each.location:
-                copied = linalg.CopyOp([], [source], [target])
-                linalg.fill_builtin_region(copied.operation)
-                copied.operation.attributes[OWN_COPY] = ir.UnitAttr.get()
+                own_copy(source, target)
             each.erase()
+
+
+def own_copy(source: Any, target: Any) -> None:
+    """A copy that is not the user's."""
+    copied = linalg.CopyOp([], [source], [target])
+    linalg.fill_builtin_region(copied.operation)
+    copied.operation.attributes[OWN_COPY] = ir.UnitAttr.get()

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
+
+from mlir import ir
 
 from morello_mlir import dialect, lifting
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
-from morello_mlir.lifting.emit import Functions
+from morello_mlir.lifting.aliases import nested_ops
+from morello_mlir.lifting.borders import Padding, fill_only_borders, is_large, padding_of
+from morello_mlir.lifting.emit import SCHEDULE, Functions
 from morello_mlir.lifting.nests import (
     IS_CONTRACTION,
     LiftedNest,
     NestFunctions,
+    Parts,
     calls,
     explain_call,
     explain_op,
+    holds_until,
     is_inside,
 )
 
 from .base import Pass, option, remark
 from .morello_group import clear_tags, report
+from .morello_legalize_copy import own_copy
 from .morello_return_to_argument import OWN_COPY
 
 Outcome = Lifted | Covered | Rejected | LiftedNest
+_Modules = dict[Any, tuple[Functions, NestFunctions]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,8 @@ class MorelloLift(Pass):
 
     With `nests`, elementwise ops, reductions and what else is a nest become `morello.nest` ops in the same way: the
     functions that `morello-outline` made of chains of them, at their calls, and single ops. An output may then lie in
-    the place of an input, element for element.
+    the place of an input, element for element. A large padded buffer that only one nest reads is made in parts, each
+    followed by the nest on it; other large ones get what `morello-fill-borders` does to small ones.
     """
 
     name: ClassVar[str] = "morello-lift"
@@ -62,17 +72,15 @@ class MorelloLift(Pass):
         for name in ("threads", "pack_limit"):
             if getattr(self, name) < 0:
                 self.fail(op, f"{name.replace('_', '-')} must not be negative: {getattr(self, name)}")
+        modules: _Modules = {}
+        self._read_in_parts(op, modules)
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
         found = self._survey(op)
-        modules: dict[Any, tuple[Functions, NestFunctions]] = {}
         done = []
         for each, outcome, holder in found:
             self._report(each, outcome, holder)
             if isinstance(outcome, (Lifted, LiftedNest)):
-                module = lifting.enclosing_module(each)
-                if module not in modules:
-                    modules[module] = Functions(module, self.threads), NestFunctions(module, self.threads)
-                contractions, nests = modules[module]
+                contractions, nests = self._functions(each, modules)
                 try:
                     if isinstance(outcome, Lifted):
                         contractions.call(each, outcome)
@@ -87,6 +95,54 @@ class MorelloLift(Pass):
         for function in dict.fromkeys(self._lifted_functions(found)):
             function.erase()
         clear_tags(op)
+
+    def _functions(self, op: Any, modules: _Modules) -> tuple[Functions, NestFunctions]:
+        """Those of the module around `op`."""
+        module = lifting.enclosing_module(op)
+        if module not in modules:
+            modules[module] = Functions(module, self.threads), NestFunctions(module, self.threads)
+        return modules[module]
+
+    def _read_in_parts(self, op: Any, modules: _Modules) -> None:
+        """Large padded buffers are made part by part, where a nest reads them; else their borders are filled."""
+        buffers = [o.results[0] for o in nested_ops(op) if o.name == "memref.alloc"]
+        paddings = [p for b in buffers if (p := padding_of(b)) is not None and is_large(b)]
+        for padding in paddings:
+            parts = self._parts(op, padding) if self.nests else None
+            if parts is None:
+                fill_only_borders(padding)
+                continue
+            (reader,) = padding.readers()
+            self._report(reader, parts.lifted, None)
+            nests = self._functions(reader, modules)[1]
+            with ir.InsertionPoint(reader), reader.location:
+                parts.emit(partial(nests.call, reader), own_copy)
+            holder = next((function for call, function in calls(op) if call == reader), None)
+            users = [use.owner.operation for use in padding.buffer.uses if use.owner.operation != padding.view]
+            frees = [user for user in users if user.name == "memref.dealloc"]
+            fill = [parts.lifted.fill] if parts.lifted.fill is not None else []
+            for each in (reader, *fill, padding.copy, padding.view, padding.fill, *frees, padding.buffer.owner):
+                each.erase()
+            if holder is not None and not any(function == holder for _, function in calls(op)):
+                holder.erase()
+
+    def _parts(self, op: Any, padding: Padding) -> Parts | None:
+        """How the one nest that reads a padded buffer reads it in parts."""
+        readers = padding.readers()
+        if len(readers) != 1 or readers[0] is None or SCHEDULE in readers[0].attributes:
+            return None
+        aliases = lifting.aliases_around(op)
+        holder = next((function for call, function in calls(op) if call == readers[0]), None)
+        if holder is not None:
+            lifted = explain_call(readers[0], holder, aliases)
+        elif readers[0].name.startswith("linalg."):
+            lifted = explain_op(readers[0], aliases)
+        else:
+            return None
+        if isinstance(lifted, Rejected) or (holder is not None and SCHEDULE in holder.attributes):
+            return None
+        outputs = lifted.values[len(lifted.spec.body.inputs) :]
+        return Parts.of(lifted, padding) if holds_until(padding, readers[0], outputs, aliases) else None
 
     def _survey(self, op: Any) -> list[tuple[Any, Outcome, Any]]:
         """Every linalg op, and every call of a function around a nest: what becomes of it, and that function or None.

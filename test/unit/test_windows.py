@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import random
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.lowering import apply_all
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.views import Operand, View
+from morello_mlir.nests import NestSpec
 from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
@@ -569,3 +571,71 @@ def test_padded_convolution_with_what_follows() -> None:
     np.testing.assert_allclose(program.f(image, bias), want, rtol=1e-4, atol=1e-4)
     (spec,) = (s["spec"] for s in program.specs if s["spec"].startswith("Matmul"))
     assert "const" in spec and "lap" in spec and "then" in spec
+
+
+#: Depthwise convolution, pooling and their like over padded images that are too large for L2: form, sizes (n, h, w, c),
+#: borders (before, after) along h and w, window, stride, dilation.
+LARGE_PADS = [
+    ("depthwise_conv_2d_nhwc_hwc", (1, 61, 50, 48), ((1, 1), (1, 1)), 3, 1, 1),
+    ("depthwise_conv_2d_nhwc_hwc", (2, 40, 41, 48), ((0, 1), (2, 0)), 3, 2, 1),
+    ("depthwise_conv_2d_nhwc_hwc", (1, 57, 52, 48), ((4, 4), (2, 6)), 5, 1, 2),
+    ("depthwise_conv_2d_nchw_chw", (1, 55, 49, 53), ((1, 1), (1, 1)), 3, 1, 1),
+    ("depthwise_conv_2d_nchw_chw", (3, 71, 64, 9), ((2, 1), (1, 2)), 3, 2, 1),
+]
+
+
+@pytest.mark.parametrize(("form", "sizes", "pads", "taps", "stride", "dilation"), LARGE_PADS)
+@pytest.mark.parametrize("follow", [False, True])
+def test_large_padded_images_are_read_in_parts(form, sizes, pads, taps, stride, dilation, follow) -> None:
+    from morello_mlir import compile as compiled
+
+    n, h, w, c = sizes
+    first = "nchw" in form
+    reach = (taps - 1) * dilation + 1
+    oh, ow = ((x + sum(p) - reach) // stride + 1 for x, p in zip((h, w), pads, strict=True))
+
+    def shaped(*sizes: int) -> str:
+        n, h, w, c = sizes
+        return "x".join(map(str, (n, c, h, w) if first else sizes)) + "xf32"
+
+    low, high = ((0, 0, *p) if first else (0, *p, 0) for p in zip(*pads, strict=True))
+    image, padded, out = (
+        f"tensor<{shaped(*s)}>" for s in (sizes, (n, h + sum(pads[0]), w + sum(pads[1]), c), (n, oh, ow, c))
+    )
+    filters = f"tensor<{f'{c}x{taps}x{taps}' if first else f'{taps}x{taps}x{c}'}xf32>"
+    last = f"""%s = linalg.generic {{indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>,
+          affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+          ins(%r : {out}) outs(%e : {out}) {{
+        ^bb0(%x: f32, %y: f32):
+          %t = arith.maximumf %x, %z : f32
+          linalg.yield %t : f32
+        }} -> {out}"""
+    text = f"""func.func @f(%a: {image}, %w: {filters}) -> {out} {{
+      %z = arith.constant 0.0 : f32
+      %two = arith.constant 2.0 : f32
+      %p = tensor.pad %a low{list(low)} high{list(high)} {{
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %two : f32
+      }} : {image} to {padded}
+      %e = tensor.empty() : {out}
+      %o = linalg.fill ins(%z : f32) outs(%e : {out}) -> {out}
+      %r = linalg.{form} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}
+        ins(%p, %w : {padded}, {filters}) outs(%o : {out}) -> {out}
+      {last if follow else ""}
+      return {"%s" if follow else "%r"} : {out}
+    }}"""
+    rng = np.random.default_rng(0)
+    x, f = rng.standard_normal(sizes, np.float32), rng.standard_normal((taps, taps, c), np.float32)
+    whole = np.pad(x, ((0, 0), *pads, (0, 0)), constant_values=2)
+    want = np.zeros((n, oh, ow, c))
+    for i, j in itertools.product(range(taps), range(taps)):
+        rows = slice(i * dilation, i * dilation + stride * (oh - 1) + 1, stride)
+        columns = slice(j * dilation, j * dilation + stride * (ow - 1) + 1, stride)
+        want += whole[:, rows, columns] * f[i, j]
+    if first:
+        x, f, want = x.transpose(0, 3, 1, 2).copy(), f.transpose(2, 0, 1).copy(), want.transpose(0, 3, 1, 2)
+    module = compiled(text, threads=1 + follow)
+    nest = NestSpec.parse(next(s["spec"] for s in module.specs if "mul(" in s["spec"]))
+    assert module.left == 0 and math.prod(nest.dims) < want.size * taps**2
+    got = np.asarray(module.f(x, f))
+    np.testing.assert_allclose(got, np.maximum(want, 0) if follow else want, rtol=1e-4, atol=1e-4)

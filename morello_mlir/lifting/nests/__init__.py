@@ -6,6 +6,7 @@ from .enclose import enclose, tidy
 from .lift import IS_CONTRACTION, LiftedNest, calls, explain_call, explain_op
 from .loops import to_loops
 from .outline import is_inside, outline, regions
+from .padded import Parts, holds_until
 from .softmax import take_apart
 from .space import Nest
 
@@ -15,10 +16,12 @@ __all__ = [
     "LiftedNest",
     "Nest",
     "NestFunctions",
+    "Parts",
     "calls",
     "enclose",
     "explain_call",
     "explain_op",
+    "holds_until",
     "is_contraction",
     "is_inside",
     "is_others",
