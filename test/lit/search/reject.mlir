@@ -1,14 +1,14 @@
 // What cannot be searched is an error at the op, and names the reason.
 // RUN: morello-opt %s --split-input-file --morello-search=target=avx2 --verify-diagnostics
 // RUN: not morello-opt %s --morello-search=target=z80 2>&1 | FileCheck %s
-// CHECK: unknown target 'z80' (have host, avx2, avx512, and CPUs: haswell,
+// CHECK: unknown target 'z80' (have host, host-exact, avx2, avx512, and CPUs: haswell,
 
-func.func @dtype(%a: memref<1x8x8xi8>, %b: memref<1x8x8xi8>, %c: memref<1x8x8xi8>) {
+func.func @dtype(%a: memref<1x8x8xi8>, %b: memref<1x8x8xi8>, %c: memref<1x8x8xf32>) {
   // expected-error @below {{avx2 has no kernels for the dtypes of}}
   "morello.spec"(%a, %b, %c) {
     function = "Matmul", dims = array<i64: 1, 8, 8, 8>,
-    operands = ["(i8, GL, row_major)", "(i8, GL, row_major)", "(i8, GL, row_major)"], serial
-  } : (memref<1x8x8xi8>, memref<1x8x8xi8>, memref<1x8x8xi8>) -> ()
+    operands = ["(i8, GL, row_major)", "(i8, GL, row_major)", "(f32, GL, row_major)"], serial
+  } : (memref<1x8x8xi8>, memref<1x8x8xi8>, memref<1x8x8xf32>) -> ()
   return
 }
 
