@@ -249,9 +249,7 @@ def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
 
 def keep_spaces(store: Store, spaces: Collection[str]) -> None:
     """Forgets every record that is for none of `spaces`."""
-    for row in list(store.rows()):
-        if row.space not in spaces:
-            store.delete(row.space, row.key, row.shape)
+    store.delete(*((r.space, r.key, r.shape) for r in store.rows() if r.space not in spaces))
 
 
 def pack(store: Store, space: str | None = None) -> tuple[int, int]:
@@ -279,10 +277,9 @@ def pack(store: Store, space: str | None = None) -> tuple[int, int]:
         else:
             whole = packed_states(name, found)
         store.put(space, target, [whole])
-        for classes, tables in found.items():
-            for table in tables:
-                if not complete or _within(table, largest[classes]):
-                    store.delete(space, table.key, table.shape)
+        every = [(classes, table) for classes, tables in found.items() for table in tables]
+        gone = [t for classes, t in every if not complete or _within(t, largest[classes])]
+        store.delete(*((space, t.key, t.shape) for t in gone))
         after += len(whole.boxes)
     return before, after
 

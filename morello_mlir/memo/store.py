@@ -167,17 +167,18 @@ class Store:
         """Forgets a record that is not right, and says so."""
         self.dropped += 1
         log.warning("memo %s: dropped the record of '%s' (%s): %s", self.path, key, shape, why)
-        self.delete(space, key, shape)
+        self.delete((space, key, shape))
 
-    def delete(self, space: str, key: str, shape: str) -> None:
-        """Forgets a record."""
+    def delete(self, *names: tuple[str, str, str]) -> None:
+        """Forgets records, by (space, key, shape), in one transaction."""
 
         def delete(connection: sqlite3.Connection) -> None:
             with _transaction(connection):
-                connection.execute("DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", (space, key, shape))
+                connection.executemany("DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", names)
 
         with self._lock:
-            self._memory.get((space, key), {}).pop(shape, None)
+            for space, key, shape in names:
+                self._memory.get((space, key), {}).pop(shape, None)
             if self.writable:
                 self._do(delete, None, writing=True)
 
