@@ -59,6 +59,7 @@ class ChainSearch:
         self.parts = Parts(search, nest_search_for(search.target))
         self.online = OnlineSearch(self.parts)
         self._solved: dict[ChainSpec, _Found] = {}
+        self._stages_of: dict[tuple[ChainSpec, tuple[int, int], int, tuple[tuple[int, str, str], ...]], _Found] = {}
         self._lock = RLock()
         self._answers = search.memo.answers if search.memo else None
         self._space = answer_space(search.target)
@@ -93,6 +94,7 @@ class ChainSearch:
 
     def _search(self, point: Point) -> _Found:
         found = self._root(point)
+        self._stages_of.clear()
         if found.cost >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {point.spec}")
         if found.cost >= MAX_COST:
@@ -171,7 +173,13 @@ class ChainSearch:
         return most + (float(fixed(self.target.costs.fork_join)) if point.shares(loop) > 1 else 0.0)
 
     def _stages(self, point: Point) -> _Found:
-        """One tile, every stage once, with the best homes."""
+        """One tile, every stage once, with the best homes. Loops of many sizes leave the same tiles."""
+        name = (point.spec, point.dims, point.l2, point.packed)
+        if name not in self._stages_of:
+            self._stages_of[name] = self._best_stages(point)
+        return self._stages_of[name]
+
+    def _best_stages(self, point: Point) -> _Found:
         best = _NOTHING
         for homes in point.homes():
             if point.l2_left(homes) < 0:
