@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 #: A sample takes at least so long (s): short calls are repeated in it.
-_SAMPLE = 5e-3
+_SAMPLE = 20e-3
+#: Between two samples (s): threads that one library keeps spinning would take a core from the next.
+_PAUSE = 20e-3
 #: What a network is compared with, by how its column is called.
 _PEERS = {"eager": "torch", "inductor": "torch.compile"}
 
@@ -77,7 +79,7 @@ def _row(name: str, target: str, threads: int, rounds: int) -> dict[str, Any]:
 
 
 def _times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of a call, in turns."""
+    """Seconds of a call, in turns; the first one after another library's is not counted."""
     counts = {}
     for key, call in calls.items():
         call()
@@ -88,6 +90,8 @@ def _times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[f
     with _undisturbed():
         for _ in range(rounds):
             for key, call in calls.items():
+                time.sleep(_PAUSE)
+                call()
                 started = time.perf_counter()
                 for _ in range(counts[key]):
                     call()
