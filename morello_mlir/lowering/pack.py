@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ..spec import Window, dtype_bytes, is_float
+from ..targets import LINE
 from .builder import Builder, Index
 from .digits import place_of
 from .machine import PACK_ROWS
@@ -23,6 +24,11 @@ from .views import Flat, Operand, View
 WIDEST_BLOCK = 32
 #: Runs that are shorter are not worth a transposition, where the other dim steps over one element.
 _SHORT = 8
+
+
+#: Parts of rows that many bytes apart are asked for so many rows ahead. (Where rows are a page apart, 64x1024x1024
+#: lost a per cent by it.)
+_FAR_APART, _ROWS_AHEAD = 8192, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +139,28 @@ def _copy_rows(b: Builder, c: _Copy, start: Index, place: Index) -> None:
             continue
         with b.loop(low, high, rows) as row:
             to = b.add(place, b.mul(b.div(row, c.group), c.width * c.group))
-            _copy_across(b, c, b.add(start, b.mul(row, c.across)), to, rows)
+            _copy_across(b, c, b.add(start, b.mul(row, c.across)), to, rows, _later(b, c, start, row, rows))
 
 
-def _copy_across(b: Builder, c: _Copy, start: Index, place: Index, rows: int) -> None:
+def _later(b: Builder, c: _Copy, start: Index, row: Index, rows: int) -> Index | None:
+    """Where the rows begin that are asked for while those from `row` on are copied; None: none are. Parts of long rows
+    lie in other pages each, which hardware does not foresee."""
+    size = dtype_bytes(c.source.dtype)
+    parts = c.along == 1 and not c.digits and c.group == 1 and c.across > c.extent
+    if not parts or c.across * size < _FAR_APART or c.depth <= _ROWS_AHEAD:
+        return None
+    return b.add(start, b.mul(b.least(b.add(row, _ROWS_AHEAD), c.depth - rows), c.across))
+
+
+def _copy_across(b: Builder, c: _Copy, start: Index, place: Index, rows: int, later: Index | None = None) -> None:
     # How many panels it takes until lines of a window begin where panels do again.
     period = math.lcm(c.digits[0][0], c.width) // c.width if c.digits else 1
     jump = _distance(c, period * c.width)
     if periods := c.full // period:
         with b.loop(0, periods, 1) as p:
             at, to = b.add(start, b.mul(p, jump)), b.add(place, b.mul(p, period * c.panel))
+            if later is not None:
+                _ask(b, c, b.add(later, b.mul(p, jump)), rows)
             for panel in range(period):
                 _copy_piece(b, c, at, b.add(to, panel * c.panel), rows, (panel * c.width, c.width))
     at = b.add(start, periods * jump)
@@ -150,6 +168,13 @@ def _copy_across(b: Builder, c: _Copy, start: Index, place: Index, rows: int) ->
         first = panel * c.width
         part = first - periods * period * c.width, min(c.width, c.extent - first)
         _copy_piece(b, c, at, b.add(place, panel * c.panel), rows, part)
+
+
+def _ask(b: Builder, c: _Copy, start: Index, rows: int) -> None:
+    """Asks for the lines of `rows` rows of a panel."""
+    for row in range(rows):
+        for at in range(0, c.width, LINE // dtype_bytes(c.source.dtype)):
+            b.prefetch(c.source, b.add(start, row * c.across + at))
 
 
 def _distance(c: _Copy, places: int) -> int:
