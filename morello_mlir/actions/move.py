@@ -19,8 +19,9 @@ GROUP_BYTES = 4
 #: What packing costs more where panels reach over several lines of a window, and where every second element is taken.
 LINES_OF_WINDOW = 1.7
 EVERY_SECOND = 2.0
-#: Shuffles for a vector of a block that is transposed in registers.
-TRANSPOSE = 4.0
+#: Cycles for a vector of a block that is transposed in registers: four shuffles, and what waits for them (measured on
+#: Zen 5: a 14 x 32 tile takes some 500 beyond its multiply-adds).
+TRANSPOSE = 12.0
 #: Elements after which panels must begin at a line of a window again.
 LONGEST_PERIOD = 1 << 13
 #: Rows that are read at once as streams: where kernels take a strip of each in turn, and where they walk down all of
