@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
@@ -125,13 +126,13 @@ class Memo:
         #: Of goals that are kept as a whole; None without a user's file.
         self.answers = Answers(user) if user else None
         self._writer: ThreadPoolExecutor | None = None
-        self._pid = os.getpid()
         self._lock = Lock()
         self._wait = wait
         #: Solved, and not yet given to the writer; and since when.
         self._unwritten: list[tuple[Tables, TableKey]] = []
         self._since = 0.0
         self._pending: list[Future[None]] = []
+        _memos.add(self)
 
     # ------------------------------------------------------------ schedules
 
@@ -208,20 +209,34 @@ class Memo:
         self.user.forget(name)
 
     def _executor(self) -> ThreadPoolExecutor:
-        if self._writer is None or self._pid != os.getpid():
-            # Threads do not survive a fork.
-            self._pid, self._pending = os.getpid(), []
+        if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "morello-memo")
         return self._writer
 
+    def _after_fork(self) -> None:
+        """Threads do not survive a fork; what they had to write the parent writes."""
+        self._lock, self._writer, self._unwritten, self._pending = Lock(), None, [], []
+
     def flush(self) -> None:
         """Waits until what was solved is on disk. Python does so when it ends; who ends otherwise must."""
-        if self._pid == os.getpid():
-            with self._lock:
-                self._write()
-                pending, self._pending = self._pending, []
-            for future in pending:
-                future.result()
+        with self._lock:
+            self._write()
+            pending, self._pending = self._pending, []
+        for future in pending:
+            future.result()
+
+
+#: Those of this process, for its children.
+_memos: weakref.WeakSet[Memo] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for memo in _memos:
+        memo._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Rebuild:

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,6 +90,19 @@ class Row:
     data: bytes
 
 
+#: Those of this process. A fork copies their locks as they are, held by threads that the child does not have.
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _unlock_all() -> None:
+    for store in _stores:
+        store._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_all)
+
+
 class Store:
     """A memo file. All methods are safe in threads and never raise for what is wrong with the file.
 
@@ -107,6 +121,7 @@ class Store:
         self._memory: dict[tuple[str, str], dict[str, Record]] = {}
         self._connection: sqlite3.Connection | None = None
         self._tried = False
+        _stores.add(self)
 
     # ------------------------------------------------------------ records
 

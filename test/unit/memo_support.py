@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,3 +40,16 @@ def search_with(path: Path | None, shipped: Path | None = None, target: Target =
     user = Store(path) if path else None
     other = Store(shipped, writable=False) if shipped else None
     return Search(target, Memo(target, user, other))
+
+
+def in_child(work) -> int:
+    """Forks; the child runs `work` and ends without cleaning up. Returns its process id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from memo_support import SMALL, search_with, solved
+from memo_support import SMALL, in_child, search_with, solved
 
 from morello_mlir.actions import child_specs, key_of
 from morello_mlir.errors import ScheduleError
@@ -326,6 +326,28 @@ def test_tables_that_wait_are_limited(tmp_path, monkeypatch):
     memo = Memo(SMALL, Store(tmp_path / "memo"), wait=False)
     Search(SMALL, memo).solve(matmul_spec(8, 8, 16))
     assert len(memo._pending) <= 3 and list(memo.user.store.rows())
+
+
+def test_a_fork_while_tables_are_written(tmp_path):
+    """A child has none of its parent's threads, and waits for none of their locks."""
+    memo, gate, held = Memo(SMALL, Store(tmp_path / "memo"), wait=False), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with memo.user.store._lock:
+            held.set()
+            gate.wait()
+
+    search = Search(SMALL, memo)
+    assert search.solve(matmul_spec(8, 8, 16)).source == "search"
+    memo._executor().submit(hold)
+    held.wait()
+    child = in_child(lambda: os._exit(search.solve(matmul_spec(8, 12, 16)).source != "search"))
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        gate.set()
+    memo.flush()
+    assert search_with(tmp_path / "memo").solve(matmul_spec(8, 8, 16)).source == "memo"
 
 
 @pytest.mark.parametrize("end", ["", "from morello_mlir.search.solve import keep_memos; keep_memos(); os._exit(0)"])

@@ -8,12 +8,11 @@ import signal
 import sqlite3
 import threading
 import time
-import warnings
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from memo_support import SMALL, records, search_with
+from memo_support import SMALL, in_child, records, search_with
 
 from morello_mlir.memo.record import encode
 from morello_mlir.memo.store import FORMAT, Store
@@ -36,19 +35,6 @@ def plain_cost() -> int:
 def same(store: Store, batch) -> bool:
     """True where `store` holds exactly what was put: every record, byte by byte."""
     return all([encode(r) for r in store.get(SPACE, x.key) if r.shape == x.shape] == [encode(x)] for x in batch)
-
-
-def in_child(work) -> int:
-    """Forks; the child runs `work` and ends without cleaning up. Returns its process id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return child
 
 
 @pytest.fixture
