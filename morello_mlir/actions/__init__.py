@@ -15,6 +15,7 @@ from .select import (
     KernelAction,
     PairKernel,
     in_flight,
+    is_spread,
 )
 from .space import (
     action_of,
@@ -68,6 +69,7 @@ __all__ = [
     "footprint",
     "form_of",
     "in_flight",
+    "is_spread",
     "kernels",
     "key_of",
     "limits_of",

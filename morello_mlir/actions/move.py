@@ -76,8 +76,19 @@ def l1_cycles(key: TableKey, operand: int, fp: Footprint, target: Target) -> Any
         cycles = cycles + fp.lines * c.dot_line
     if state.stride is None or state.stride < target.vector_bytes:
         return cycles
+    if key.operands[1].layout.pack_width(2) == target.lanes(key.dtype) and spreads_pairs(key, target):
+        # Kernels of one vector: their loads of pairs leave slots for what misses.
+        return cycles
     late = maximum(fp.rows - c.burst_rows, 0)
     return cycles + late * fp.row_lines * c.burst_line
+
+
+def spreads_pairs(key: TableKey, target: Target) -> bool:
+    """Whether `broadcast_fma` loads elements of lhs in pairs along k, which shuffles spread, in tall tiles of one
+    vector: loads do not bind it then (`morello_mlir/lowering/narrow.py`)."""
+    lhs, rhs = key.operands[0], key.operands[1]
+    along_k = lhs.layout.innermost == 2 and lhs.unit and not lhs.layout.is_packed
+    return target.shuffles and key.dtype == "f32" and not (lhs.dtype or rhs.dtype) and along_k
 
 
 def _fetched(cost: LineCost, fp: Footprint, stride: int | None) -> Any:

@@ -12,7 +12,7 @@ from ..search.schedule import Kernel, Node
 from ..spec import FUNCTIONS, is_float
 from ..targets import LINE, PAGE, Target, ceil_div, fixed
 from .base import Action, Condition
-from .move import l1_cycles
+from .move import l1_cycles, spreads_pairs
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum
 
 CACHES = ("L2", "L1")
@@ -20,6 +20,8 @@ CACHES = ("L2", "L1")
 
 #: Register tiles of up to so many vectors have loops of four k steps, larger ones of two.
 STEPS_OF_FOUR = 16
+#: From so many rows on, tiles of one vector wait for loads, not for the latency of multiply-adds.
+SPREAD_FROM = 8
 #: A form of panels: the size of the groups, and the dtype where that changes.
 Form = tuple[int, str | None]
 
@@ -152,6 +154,12 @@ class BroadcastFma(KernelAction):
         table = target.kernel_cycles
         top = target.registers
         cycles = table[np.minimum(dims["m"], top), np.minimum(vectors, top)]
+        if spreads_pairs(key, target):
+            # There are fewer loads than multiply-adds then.
+            c = target.costs
+            alone = maximum(c.fma_latency, dims["m"] / c.fma_per_cycle + c.spread_step)
+            spread = is_spread(dims["m"], vectors) * (steps_together(key, dims, target) == 1)
+            cycles = np.where(np.isfinite(cycles) & spread, alone, cycles)
         if not key.kernels:
             return cycles
         narrow, (lhs, rhs, _) = target.narrow, key.operands
@@ -177,6 +185,8 @@ class BroadcastFma(KernelAction):
             # A few rows in pages of their own are streams that hardware foresees.
             far_apart = lhs.stride is not None and lhs.stride >= PAGE
             waits = (n <= lanes) * (m > c.burst_rows * far_apart)
+            if spreads_pairs(key, target):
+                waits = waits * (1 - is_spread(m, 1))
             cycles = cycles + waits * footprint(key, 0, dims).lines * c.lone_line
         return fixed(cycles)
 
@@ -192,6 +202,11 @@ def steps_together(key: TableKey, dims: Dims, target: Target) -> Any:
     several = (n > 1) * lhs.unit
     two, four = several * (2 * n <= lanes), several * (4 * n <= lanes) * (dims["m"] <= STEPS_OF_FOUR)
     return 1 + two + 2 * four
+
+
+def is_spread(rows: Any, vectors: Any) -> Any:
+    """Whether a register tile of that shape takes pairs of k steps where it can (`spreads_pairs`)."""
+    return (rows >= SPREAD_FROM) * (vectors == 1)
 
 
 def runs_along_k(rhs: OperandState) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..actions import is_spread
 from ..spec import is_float
 from .builder import Builder, Index
 from .views import Flat, Operand
@@ -13,8 +14,6 @@ from .views import Flat, Operand
 #: steps, which shuffles spread: with the vector of rhs there are then fewer loads than multiply-adds. (Two rows would
 #: do; measured, 16^3 has 245 GFLOP/s with two, 260 with three and 264 with six.)
 _SPREAD = 6
-#: Tiles of fewer rows wait for the latency of multiply-adds, not for loads.
-_FEWEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _whole(b: Builder, x: str) -> str:
 def spreads(b: Builder, rows: int, vectors: int, lhs_step: int, dtype: str) -> int:
     """Of how many rows of a register tile pairs of elements are loaded and spread; lhs has that stride along k."""
     pairs = dtype == b.machine.dtype == "f32" and lhs_step == 1 and b.machine.shuffles
-    return _SPREAD if pairs and vectors == 1 and rows >= _FEWEST else 0
+    return _SPREAD if pairs and is_spread(rows, vectors) else 0
 
 
 def pair(b: Builder, a: Flat, at: Index) -> tuple[str, str]:

@@ -133,6 +133,8 @@ class Costs:
     #: The same for each line, where a kernel of one vector reads them: each multiply-add waits for a load of its own
     #: (not where they are no more than `burst_rows` rows, pages apart).
     lone_line: float = 0.0
+    #: Tiles of one vector whose broadcasts are shuffles: what a k step takes beyond its multiply-adds.
+    spread_step: float = 0.0
     #: What a line of lhs that a kernel of dot products reads from L2 costs beside its arithmetic.
     dot_line: float = 0.0
     #: What a line of rhs's panels in GL costs less than `packed` where one panel comes to L2 alone, which kernels ask

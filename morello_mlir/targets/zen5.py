@@ -65,6 +65,7 @@ _COSTS = replace(
     l2_wait=2.2,
     burst_line=0.8,
     lone_line=0.1,
+    spread_step=0.5,
     asked_line=0.05,
     unasked_line=0.05,
     far_stream=1.7,

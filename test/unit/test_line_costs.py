@@ -178,12 +178,31 @@ def test_setting_out_to_pack_is_paid_once_whatever_the_size():
 def test_few_columns_take_several_steps_a_vector_where_shuffles_are_free(m, n, rhs, together):
     spec = f"MatmulAccum([1, {m}, 64, {n}], (f32, L1, row_major, s128), (f32, {rhs}), (f32, VRF, row_major), serial)"
     for shuffles, steps in ((True, 64 / together), (False, 64)):
-        target = replace(BASE, costs=replace(BASE.costs, kernel_scale=1.0, unaligned=1.0), shuffles=shuffles)
+        costs = replace(BASE.costs, kernel_scale=1.0, unaligned=1.0, spread_step=0.5)
+        target = replace(BASE, costs=costs, shuffles=shuffles)
         parsed = Spec.parse(spec)
         dims = dict(zip(parsed.info.dims, parsed.dims, strict=True))
         tail = 0.5 if n < 16 and "%" not in rhs else 0.0
-        want = steps * (target.kernel_cycles[m, 1] + tail)
+        # The whole vector under tall tiles: pairs of steps are spread, and loads do not bind.
+        spread = shuffles and together == 1
+        step = max(target.costs.fma_latency, m / 2 + 0.5) if spread else target.kernel_cycles[m, 1]
+        want = steps * (step + tail)
         assert KERNEL.cost(key_of(parsed, target), dims, target) / 1000 == pytest.approx(want)
+
+
+@pytest.mark.parametrize("shuffles", [False, True])
+def test_lines_of_rows_in_place_are_not_waited_for_where_pairs_are_spread(shuffles):
+    spec = (
+        "MatmulAccum([1, 16, 64, 16], (f32, L2, row_major, s512), (f32, L1, [b, n/16, k, n%16]),"
+        " (f32, VRF, row_major), serial)"
+    )
+    parsed = Spec.parse(spec)
+    dims = dict(zip(parsed.info.dims, parsed.dims, strict=True))
+    costs = []
+    for dear in (0.0, 5.0):
+        target = replace(BASE, costs=replace(BASE.costs, burst_line=dear, lone_line=dear), shuffles=shuffles)
+        costs.append(int(KERNEL.cost(key_of(parsed, target), dims, target)))
+    assert (costs[0] == costs[1]) == shuffles
 
 
 @pytest.mark.parametrize(
