@@ -27,7 +27,7 @@ from ..actions import (
     steps,
 )
 from ..actions.space import groups, holds, serials
-from ..spec import MEMORIES
+from ..spec import MEMORIES, is_float
 from ..targets import INFINITE, Target
 from .tilelists import Known, TileLists, axis_lists
 
@@ -312,7 +312,8 @@ class Tables:
     def tile_lists(self, key: TableKey) -> TileLists:
         """The legal tiles of every size of the three axes at `key`."""
         # All that decides which tiles are legal: widths of panels, and the rest of TileAction.requires.
-        common = (key.function, bool(key.operands[-1].dtype), key.forked, "VRF" in key.memories)
+        rounds = bool(key.operands[-1].dtype) and is_float(key.dtype)
+        common = (key.function, rounds, key.forked, "VRF" in key.memories)
         name = (*((key.pack_width(d), key.units(d)) for d in AXES), common)
         if name not in self._lists:
             cols = [self._axis_lists(key, d, (*name[i], *common)) for i, d in enumerate(AXES)]
