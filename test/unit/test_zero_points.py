@@ -1,0 +1,83 @@
+"""Zero points: products of bytes from which numbers are subtracted, as ops with zero points or as differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import morello_mlir
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_zero_points(batch: tuple[int, ...]) -> None:
+    (m, k, n), lead = (5, 19, 6), "".join(f"{b}x" for b in batch)
+    a, b, c = f"tensor<{lead}{m}x{k}xi8>", f"tensor<{lead}{k}x{n}xi8>", f"tensor<{lead}{m}x{n}xi32>"
+    text = f"""
+    func.func @f(%a: {a}, %b: {b}, %c: {c}, %x: i32, %y: i32) -> {c} {{
+      %r = linalg.quantized_{"batch_" if batch else ""}matmul ins(%a, %b, %x, %y : {a}, {b}, i32, i32)
+        outs(%c : {c}) -> {c}
+      return %r : {c}
+    }}"""
+    compiled = morello_mlir.compile(text, memo="off", threads=1)
+    # One product; the rest are nests around it.
+    assert sum(str(s["function"]).startswith("Matmul") for s in compiled.specs) == 1
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(-128, 128, (*batch, *s)).astype(np.int8) for s in ((m, k), (k, n)))
+    start = rng.integers(-(2**31), 2**31, (*batch, m, n)).astype(np.int32)
+    for zeros in ((-128, 127), (3, 0), (0, -7)):
+        want = (x.astype(np.int64) - zeros[0]) @ (y.astype(np.int64) - zeros[1]) + start
+        assert (compiled.f(x, y, start, *map(np.int32, zeros)) == want.astype(np.int32)).all()
+
+
+def minus(name: str, source: str, zero: str, shape: str, how: str) -> str:
+    """The tensor %name of i32: %source of bytes, widened by `how`, less the i32 %zero."""
+    kinds = (
+        f'{{indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}} ins(%{source} : tensor<{shape}xi8>)'
+    )
+    return f"""
+      %{name}e = tensor.empty() : tensor<{shape}xi32>
+      %{name}w = linalg.generic {kinds} outs(%{name}e : tensor<{shape}xi32>) {{
+      ^bb0(%v: i8, %o: i32):
+        %w = arith.{how} %v : i8 to i32
+        linalg.yield %w : i32
+      }} -> tensor<{shape}xi32>
+      %{name} = linalg.generic {kinds.replace(source + " : ", name + "w : ").replace("xi8", "xi32")}
+        outs(%{name}e : tensor<{shape}xi32>) {{
+      ^bb0(%v: i32, %o: i32):
+        %d = arith.subi %v, %{zero} : i32
+        linalg.yield %d : i32
+      }} -> tensor<{shape}xi32>"""
+
+
+@pytest.mark.parametrize("sums", ["i32", "i64"])
+def test_differences_from_zero_points(sums: str) -> None:
+    """As importers of ONNX write them: one product of bytes, in i32."""
+    narrow = """
+      %cut = tensor.empty() : tensor<7x19xi32>
+      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%p : tensor<7x19xi64>) outs(%cut : tensor<7x19xi32>) {
+      ^bb0(%v: i64, %o: i32):
+        %t = arith.trunci %v : i64 to i32
+        linalg.yield %t : i32
+      } -> tensor<7x19xi32>
+      return %r : tensor<7x19xi32>"""
+    text = f"""
+    #id = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @f(%a: tensor<7x37xi8>, %b: tensor<37x19xi8>, %x: i32, %y: i32) -> tensor<7x19xi32> {{
+      {minus("m", "a", "x", "7x37", "extui")}
+      {minus("n", "b", "y", "37x19", "extsi")}
+      %z = arith.constant 0 : {sums}
+      %e = tensor.empty() : tensor<7x19x{sums}>
+      %i = linalg.fill ins(%z : {sums}) outs(%e : tensor<7x19x{sums}>) -> tensor<7x19x{sums}>
+      %p = linalg.matmul ins(%m, %n : tensor<7x37xi32>, tensor<37x19xi32>) outs(%i : tensor<7x19x{sums}>)
+        -> tensor<7x19x{sums}>
+      {narrow if sums == "i64" else "return %p : tensor<7x19xi32>"}
+    }}"""
+    compiled = morello_mlir.compile(text, memo="off", threads=1)
+    assert sum("(u8, GL" in str(s["spec"]) and "(i8, GL" in str(s["spec"]) for s in compiled.specs) == 1
+    rng = np.random.default_rng(4)
+    a = rng.integers(0, 256, (7, 37)).astype(np.uint8)
+    b = rng.integers(-128, 128, (37, 19)).astype(np.int8)
+    for x, y in ((128, -3), (0, 7), (2**30, -(2**31))):
+        want = (a.astype(np.int64) - x) @ (b.astype(np.int64) - y)
+        assert (compiled.f(a, b, np.int32(x), np.int32(y)) == want.astype(np.int32)).all()
