@@ -80,7 +80,11 @@ def _take_differences_apart(op: Any) -> None:
     differences = [_difference(v) for v in inputs]
     known = zip(inputs, differences, (of_a, of_b), strict=True)
     sides = [side for v, d, dims in known if (side := _bytes(v if d is None else d[0], dims, d)) is not None]
-    if len({*of_a, *of_b} - {*of_out}) != 1 or len(sides) != 2 or all(d is None for d in differences):
+    reduced, distinct = {*of_a, *of_b} - {*of_out}, all(len({*dims}) == len(dims) for dims in (of_a, of_b, of_out))
+    # Both inputs have the loop that is summed over: of one that has not, elements count as often as there are steps.
+    if len(reduced) != 1 or not reduced <= {*of_a} & {*of_b} or not distinct:
+        return
+    if len(sides) != 2 or all(d is None for d in differences):
         return
     wide = ir.IntegerType.get_signless(32)
     last, out = op, outputs[0]
@@ -104,10 +108,9 @@ def _difference(value: Any) -> tuple[Any, Any] | None:
     if op is None:
         return None
     block = op.regions[0].blocks[0]
-    x, z = next(iter(block.operations)).operation.operands
+    z = next(iter(block.operations)).operation.operands[1]
     home = z.owner if isinstance(z.owner, ir.Block) else z.owner.operation.block
-    ok = x == block.arguments[0] and home != block and str(z.type) == "i32"
-    return (operands_of(op)[0][0], z) if ok else None
+    return (operands_of(op)[0][0], z) if home != block and str(z.type) == "i32" else None
 
 
 def _cut_off(value: Any, narrow: Any) -> Any:
@@ -116,20 +119,25 @@ def _cut_off(value: Any, narrow: Any) -> Any:
     if len(users) != 1 or len(users[0].operation.results) != 1:
         return None
     op = _elementwise(users[0].operation.results[0], "arith.trunci")
-    return op if op is not None and op.results[0].type.element_type == narrow else None
+    if op is None or operands_of(op)[0][0] != value or op.results[0].type.element_type != narrow:
+        return None
+    return op
 
 
 def _elementwise(value: Any, name: str) -> Any:
-    """The op that makes a tensor, element by element as its first input lies, by one op called `name`; else None."""
+    """The op that makes a tensor, element by element as its first input lies, by one op called `name`, whose first
+    operand that input is; else None."""
     if isinstance(value.owner, ir.Block) or not is_structured(value.owner):
         return None
     op = value.owner.operation
     inputs, outputs = operands_of(op)
-    names = [o.operation.name for o in op.regions[0].blocks[0].operations]
+    block = op.regions[0].blocks[0]
+    body = [o.operation for o in block.operations]
     maps = indexing_maps(op)
     whole = ir.AffineMap.get_identity(maps[0].n_dims)
     plain = bool(inputs) and len(outputs) == 1 and maps[0] == maps[-1] == whole
-    return op if plain and names == [name, "linalg.yield"] else None
+    plain = plain and [o.name for o in body] == [name, "linalg.yield"]
+    return op if plain and body[0].operands[0] == block.arguments[0] else None
 
 
 def _bytes(value: Any, dims: tuple[int, ...], difference: tuple[Any, Any] | None) -> _Bytes | None:

@@ -29,11 +29,11 @@ def test_zero_points(batch: tuple[int, ...]) -> None:
         assert (compiled.f(x, y, start, *map(np.int32, zeros)) == want.astype(np.int32)).all()
 
 
-def minus(name: str, source: str, zero: str, shape: str, how: str) -> str:
+def minus(name: str, source: str, zero: str, shape: str, how: str, rank: int = 2) -> str:
     """The tensor %name of i32: %source of bytes, widened by `how`, less the i32 %zero."""
-    kinds = (
-        f'{{indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}} ins(%{source} : tensor<{shape}xi8>)'
-    )
+    dims, loops = (", ".join(words) for words in ((f"d{i}" for i in range(rank)), ['"parallel"'] * rank))
+    same = f"affine_map<({dims}) -> ({dims})>"
+    kinds = f"{{indexing_maps = [{same}, {same}], iterator_types = [{loops}]}} ins(%{source} : tensor<{shape}xi8>)"
     return f"""
       %{name}e = tensor.empty() : tensor<{shape}xi32>
       %{name}w = linalg.generic {kinds} outs(%{name}e : tensor<{shape}xi32>) {{
@@ -81,3 +81,37 @@ def test_differences_from_zero_points(sums: str) -> None:
     for x, y in ((128, -3), (0, 7), (2**30, -(2**31))):
         want = (a.astype(np.int64) - x) @ (b.astype(np.int64) - y)
         assert (compiled.f(a, b, np.int32(x), np.int32(y)) == want.astype(np.int32)).all()
+
+
+@pytest.mark.parametrize(("lhs", "rhs"), [("m, k", "n"), ("m", "k, n")])
+def test_differences_of_which_one_is_not_summed_over(lhs: str, rhs: str) -> None:
+    """Not products of matrices: each element of the smaller operand counts as often as there are steps along k."""
+    sizes = {"m": 4, "k": 5, "n": 6}
+    shapes = [tuple(sizes[d] for d in dims.split(", ")) for dims in (lhs, rhs)]
+    texts = ["x".join(map(str, shape)) for shape in shapes]
+    differences = "".join(
+        minus(name, source, zero, text, "extsi", len(shape))
+        for name, source, zero, text, shape in zip("pq", "ab", "xy", texts, shapes, strict=True)
+    )
+    text = f"""
+    func.func @f(%a: tensor<{texts[0]}xi8>, %b: tensor<{texts[1]}xi8>, %x: i32, %y: i32) -> tensor<4x6xi32> {{
+      {differences}
+      %z = arith.constant 0 : i32
+      %e = tensor.empty() : tensor<4x6xi32>
+      %i = linalg.fill ins(%z : i32) outs(%e : tensor<4x6xi32>) -> tensor<4x6xi32>
+      %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> ({lhs})>, affine_map<(m, n, k) -> ({rhs})>,
+        affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+        ins(%p, %q : tensor<{texts[0]}xi32>, tensor<{texts[1]}xi32>) outs(%i : tensor<4x6xi32>) {{
+      ^bb0(%v: i32, %w: i32, %o: i32):
+        %t = arith.muli %v, %w : i32
+        %s = arith.addi %o, %t : i32
+        linalg.yield %s : i32
+      }} -> tensor<4x6xi32>
+      return %r : tensor<4x6xi32>
+    }}"""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes)
+    names = f"{lhs.replace(', ', '')},{rhs.replace(', ', '')}->mn"
+    want = np.einsum(names, a.astype(np.int64) - 3, b.astype(np.int64) + 7)
+    got = morello_mlir.compile(text, memo="off", threads=1).f(a, b, np.int32(3), np.int32(-7))
+    assert (got == want).all()
