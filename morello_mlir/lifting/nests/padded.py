@@ -167,7 +167,10 @@ def _blocks(padding: Padding) -> tuple[_Block, ...] | None:
     """The blocks of the buffer, slowest first; None where what is copied into one does not lie evenly."""
     shape, sizes, offsets = list(padding.buffer.type.shape), padding.sizes, padding.offsets
     strides, start = padding.buffer.type.get_strides_and_offset()
-    source, begin = padding.source.type.get_strides_and_offset()
+    try:
+        source, begin = padding.source.type.get_strides_and_offset()
+    except RuntimeError:
+        return None
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     if tuple(strides) != dense_strides(shape) or start != 0 or begin == dynamic or dynamic in source:
         return None
