@@ -91,12 +91,6 @@ def _with_flags(target: Target, flags: Collection[str]) -> Target:
     return target if narrow == target.narrow else replace(target, narrow=narrow)
 
 
-def _cache(told: CacheSize, base: Cache, lines: int) -> Cache:
-    """A cache as planned with; sets that are no power of two are not believed."""
-    sets = told.sets if told.sets and told.sets & (told.sets - 1) == 0 else base.sets
-    return Cache(lines, sets, base.steps)
-
-
 def cpu_of(host: Host) -> Cpu | None:
     """The CPU of `host`, where its kernels or costs are other than the base target's: Zen 4 and 5."""
     base = widest(host).name
