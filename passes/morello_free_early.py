@@ -7,24 +7,12 @@ from typing import Any, ClassVar
 
 import mlir.ir as ir
 
-from morello_mlir.lifting.aliases import ancestor_in
+from morello_mlir.lifting.aliases import VIEWS, ancestor_in
 
 from .base import Pass
 from .symbols import all_ops, functions, has_body
 from .types import function_type, is_memref
 
-#: Ops whose memref results are (parts of) the buffers that they are given.
-_VIEWS = (
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.extract_strided_metadata",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.subview",
-    "memref.transpose",
-    "memref.view",
-)
 #: Ops that look at a buffer and keep nothing of it.
 _READERS = ("func.call", "linalg.", "memref.copy", "memref.dealloc", "memref.load", "memref.store", "vector.")
 
@@ -70,7 +58,7 @@ def _users(alloc: Any, block: Any) -> set[Any] | None:
     while todo:
         for use in todo.pop().uses:
             user = use.owner.operation
-            if user.name in _VIEWS:
+            if user.name in VIEWS:
                 todo += [r for r in user.results if is_memref(r.type)]
             elif (
                 not user.name.startswith(_READERS)
