@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import math
 import random
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from conv_support import FORMS, Conv, conv_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lowering_support import NUMPY, assert_close, compile_module, context, random_schedule
@@ -23,7 +22,6 @@ from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.lowering import apply_all
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.views import Operand, View
-from morello_mlir.nests import NestSpec
 from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
@@ -199,90 +197,6 @@ def test_memo_and_search_agree(tmp_path) -> None:
 # ---------------------------------------------------------------- from linalg
 
 
-#: Dims of the image through which a window slides: those of the output and of the window.
-SLIDING = {"D": ("d", "l"), "H": ("h", "i"), "W": ("w", "j")}
-
-
-@dataclass(frozen=True)
-class Conv:
-    """A convolution as an op on memrefs. dims: of the input, the filter and the output, by letters: n (images), g
-    (groups), c, f (channels), d, h, w and l, i, j (of the output, and of the window), D, H, W (of the input)."""
-
-    op: str
-    dims: str
-    sizes: tuple[tuple[str, int], ...]
-    stride: int = 1
-    dilation: int = 1
-    dtype: str = "f32"
-
-    def size(self, letter: str) -> int:
-        known = dict(self.sizes)
-        if letter in SLIDING:
-            out, taps = SLIDING[letter]
-            return (known[out] - 1) * self.stride + (known[taps] - 1) * self.dilation + 1
-        return known[letter]
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(self.size(x) for x in letters) for letters in self.dims.split()]
-
-    @property
-    def dtypes(self) -> list[str]:
-        return (self.dtype.split(",") * 3)[:3]
-
-    def text(self, fill: bool, offset: int = 0) -> str:
-        kinds = []
-        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
-            element = "i8" if dtype == "u8" else dtype
-            strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-            kinds.append(f"memref<{'x'.join(map(str, shape))}x{element}, strided<{strides}, offset: {offset}>>")
-        rank = len(set(self.dims) & set(SLIDING))
-        out = self.dtypes[2]
-        zero = "0" if out.startswith("i") else "0.0"
-        lines = (
-            [f"%z = arith.constant {zero} : {out}", f"linalg.fill ins(%z : {out}) outs(%c : {kinds[2]})"]
-            if fill
-            else []
-        )
-        numbers = (("strides", self.stride), ("dilations", self.dilation))
-        attributes = ", ".join(f"{name} = dense<{value}> : tensor<{rank}xi64>" for name, value in numbers)
-        lines.append(f"{self.op} {{{attributes}}} ins(%a, %b : {kinds[0]}, {kinds[1]}) outs(%c : {kinds[2]})")
-        body = "\n".join(lines)
-        return f"func.func @conv(%a: {kinds[0]}, %b: {kinds[1]}, %c: {kinds[2]}) {{\n{body}\nreturn\n}}"
-
-    def reference(self, image: np.ndarray, filters: np.ndarray) -> np.ndarray:
-        """In float64 (integers: int64), from shifted views of the image."""
-        letters, taps, out = self.dims.split()
-        wide = np.int64 if image.dtype.kind in "iu" else np.float64
-        total = np.zeros([self.size(x) for x in out], wide)
-        axes = [(letters.index(x), *SLIDING[x]) for x in letters if x in SLIDING]
-        for at in itertools.product(*(range(self.size(t)) for _, _, t in axes)):
-            part = [slice(None)] * image.ndim
-            tap = [slice(None)] * filters.ndim
-            for (axis, o, t), k in zip(axes, at, strict=True):
-                first = k * self.dilation
-                part[axis] = slice(first, first + (self.size(o) - 1) * self.stride + 1, self.stride)
-                tap[taps.index(t)] = k
-            names = letters.lower(), "".join(x for x in taps if x not in "ijl")
-            x, y = image[tuple(part)].astype(wide), filters[tuple(tap)].astype(wide)
-            total += np.einsum(f"{names[0]},{names[1]}->{out}", x, y)
-        return total
-
-
-FORMS = (
-    ("linalg.conv_2d_nhwc_hwcf", "nHWc ijcf nhwf"),
-    ("linalg.conv_2d_nhwc_fhwc", "nHWc fijc nhwf"),
-    ("linalg.conv_2d_nchw_fchw", "ncHW fcij nfhw"),
-    ("linalg.conv_1d_nwc_wcf", "nWc jcf nwf"),
-    ("linalg.conv_1d_ncw_fcw", "ncW fcj nfw"),
-    ("linalg.conv_2d_ngchw_gfchw", "ngcHW gfcij ngfhw"),
-    ("linalg.conv_2d_ngchw_fgchw", "ngcHW fgcij ngfhw"),
-    ("linalg.conv_2d_nhwgc_gfhwc", "nHWgc gfijc nhwgf"),
-    ("linalg.conv_3d_ndhwc_dhwcf", "nDHWc lijcf ndhwf"),
-    ("linalg.conv_3d_ncdhw_fcdhw", "ncDHW fclij nfdhw"),
-)
-
-
 def lifted(conv: Conv, fill: bool = True, offset: int = 0):
     """The module after lifting, and its `morello.spec` ops."""
     with context(), ir.Location.unknown():
@@ -295,13 +209,6 @@ def lifted(conv: Conv, fill: bool = True, offset: int = 0):
 def specs_of(conv: Conv) -> list[str]:
     with context():
         return [str(op.spec) for op in lifted(conv)[1]]
-
-
-def conv_of(form: int, **sizes: int) -> Conv:
-    op, dims = FORMS[form]
-    known = {"n": 1, "g": 2, "c": 4, "f": 8, "h": 5, "w": 7, "i": 3, "j": 3} | sizes
-    options = {k: known.pop(k) for k in ("stride", "dilation") if k in known}
-    return Conv(op, dims, tuple((k, v) for k, v in known.items() if k in dims.lower()), **options)
 
 
 @pytest.mark.parametrize(
@@ -463,179 +370,3 @@ def test_tiles_of_a_line_where_batches_have_its_stride() -> None:
     )
     with context(), ir.Location.unknown():
         assert ir.Module.parse(text).operation.verify()
-
-
-# ---------------------------------------------------------------- from tensors
-
-
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i8"])
-@pytest.mark.parametrize(("low", "high"), [((1, 2, 0), (1, 0, 0)), ((0, 3, 1), (2, 1, 2)), ((0, 0, 0), (0, 1, 0))])
-def test_padding(dtype: str, low: tuple[int, ...], high: tuple[int, ...]) -> None:
-    """Every element of a padded tensor, rows of many lengths."""
-    from morello_mlir import compile as compiled
-
-    shape = (3, 5, 37)
-    out = tuple(n + a + b for n, a, b in zip(shape, low, high, strict=True))
-    kinds = [f"tensor<{'x'.join(map(str, s))}x{dtype}>" for s in (shape, out)]
-    zero = "7" if dtype == "i8" else "7.0"
-    text = f"""func.func @f(%a: {kinds[0]}) -> {kinds[1]} {{
-      %z = arith.constant {zero} : {dtype}
-      %p = tensor.pad %a low{list(low)} high{list(high)} {{
-      ^bb0(%i: index, %j: index, %k: index):
-        tensor.yield %z : {dtype}
-      }} : {kinds[0]} to {kinds[1]}
-      return %p : {kinds[1]}
-    }}"""
-    image = np.random.default_rng(0).integers(-9, 9, shape).astype(NUMPY[dtype])
-    want = np.pad(image, list(zip(low, high, strict=True)), constant_values=7)
-    np.testing.assert_array_equal(np.asarray(compiled(text, threads=1).f(image)), want)
-
-
-@pytest.mark.parametrize("target", ["avx2", "avx512"])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_channels_first_with_what_follows(target: str, stride: int) -> None:
-    """Exchanged, the tile is transposed before anything is done to it: a bias along channels, a residual, a cast."""
-    from morello_mlir import compile as compiled
-
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
-    rng = np.random.default_rng(0)
-    size, out = 15, (15 - 3) // stride + 1
-    shapes = ((1, 5, size, size), (37, 5, 3, 3), (37,), (1, 37, out, out))
-    image, weight, bias, more = (rng.standard_normal(s, np.float32) for s in shapes)
-    kinds = [f"tensor<{'x'.join(map(str, s))}xf32>" for s in shapes]
-    text = f"""func.func @f(%a: {kinds[0]}, %w: {kinds[1]}, %b: {kinds[2]}, %m: {kinds[3]}) -> {kinds[3]} {{
-      %z = arith.constant 0.0 : f32
-      %e = tensor.empty() : {kinds[3]}
-      %o = linalg.fill ins(%z : f32) outs(%e : {kinds[3]}) -> {kinds[3]}
-      %r = linalg.conv_2d_nchw_fchw {{morello.schedule = ["exchange", "?"], strides = dense<{stride}> : tensor<2xi64>}}
-        ins(%a, %w : {kinds[0]}, {kinds[1]}) outs(%o : {kinds[3]}) -> {kinds[3]}
-      %s = linalg.generic {{
-        indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>, affine_map<(n, f, h, w) -> (f)>,
-                         affine_map<(n, f, h, w) -> (n, f, h, w)>, affine_map<(n, f, h, w) -> (n, f, h, w)>],
-        iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-        ins(%r, %b, %m : {kinds[3]}, {kinds[2]}, {kinds[3]}) outs(%e : {kinds[3]}) {{
-      ^bb0(%x: f32, %y: f32, %u: f32, %v: f32):
-        %t = arith.addf %x, %y : f32
-        %q = arith.addf %t, %u : f32
-        %p = arith.maximumf %q, %z : f32
-        linalg.yield %p : f32
-      }} -> {kinds[3]}
-      return %s : {kinds[3]}
-    }}"""
-    module = compiled(text, constants={1: weight, 2: bias}, target=target, threads=1, memo="off")
-    got = np.asarray(module.f(image, more))
-    spec = next(s for s in module.specs if s["function"] == "Matmul")
-    assert "\nexchange\n" in "\n" + str(spec["schedule"]) and "then" in str(spec["spec"])
-    sums = sum(
-        np.einsum("chw,fc->fhw", image[0, :, i:, j:][:, : stride * out : stride, : stride * out : stride],
-                  weight[:, :, i, j])
-        for i in range(3) for j in range(3)
-    )  # fmt: skip
-    want = np.maximum(sums + bias[:, None, None] + more[0], 0)
-    np.testing.assert_allclose(got[0], want, rtol=1e-4, atol=1e-4)
-
-
-def test_padded_convolution_with_what_follows() -> None:
-    """Padding, filters that are constant, bias and activation, on two threads: what a network has."""
-    from morello_mlir import compile as compiled
-
-    rng = np.random.default_rng(0)
-    image, weight, bias = (rng.standard_normal(s, np.float32) for s in ((1, 6, 4, 3), (3, 3, 3, 8), (8,)))
-    text = """func.func @f(%a: tensor<1x6x4x3xf32>, %w: tensor<3x3x3x8xf32>, %b: tensor<8xf32>)
-        -> tensor<1x6x4x8xf32> {
-      %z = arith.constant 0.0 : f32
-      %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {
-      ^bb0(%i: index, %j: index, %k: index, %l: index):
-        tensor.yield %z : f32
-      } : tensor<1x6x4x3xf32> to tensor<1x8x6x3xf32>
-      %e = tensor.empty() : tensor<1x6x4x8xf32>
-      %o = linalg.fill ins(%z : f32) outs(%e : tensor<1x6x4x8xf32>) -> tensor<1x6x4x8xf32>
-      %r = linalg.conv_2d_nhwc_hwcf ins(%p, %w : tensor<1x8x6x3xf32>, tensor<3x3x3x8xf32>)
-        outs(%o : tensor<1x6x4x8xf32>) -> tensor<1x6x4x8xf32>
-      %s = linalg.generic {
-        indexing_maps = [affine_map<(n, h, w, f) -> (n, h, w, f)>, affine_map<(n, h, w, f) -> (f)>,
-                         affine_map<(n, h, w, f) -> (n, h, w, f)>],
-        iterator_types = ["parallel", "parallel", "parallel", "parallel"]
-      } ins(%r, %b : tensor<1x6x4x8xf32>, tensor<8xf32>) outs(%e : tensor<1x6x4x8xf32>) {
-      ^bb0(%x: f32, %y: f32, %w0: f32):
-        %t = arith.addf %x, %y : f32
-        %u = arith.maximumf %t, %z : f32
-        linalg.yield %u : f32
-      } -> tensor<1x6x4x8xf32>
-      return %s : tensor<1x6x4x8xf32>
-    }"""
-    program = compiled(text, threads=2, constants={1: weight})
-    conv = conv_of(0, c=3, f=8, h=6, w=4)
-    want = np.maximum(conv.reference(np.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0))), weight) + bias, 0)
-    np.testing.assert_allclose(program.f(image, bias), want, rtol=1e-4, atol=1e-4)
-    (spec,) = (s["spec"] for s in program.specs if s["spec"].startswith("Matmul"))
-    assert "const" in spec and "lap" in spec and "then" in spec
-
-
-#: Depthwise convolution, pooling and their like over padded images that are too large for L2: form, sizes (n, h, w, c),
-#: borders (before, after) along h and w, window, stride, dilation.
-LARGE_PADS = [
-    ("depthwise_conv_2d_nhwc_hwc", (1, 61, 50, 48), ((1, 1), (1, 1)), 3, 1, 1),
-    ("depthwise_conv_2d_nhwc_hwc", (2, 40, 41, 48), ((0, 1), (2, 0)), 3, 2, 1),
-    ("depthwise_conv_2d_nhwc_hwc", (1, 57, 52, 48), ((4, 4), (2, 6)), 5, 1, 2),
-    ("depthwise_conv_2d_nchw_chw", (1, 55, 49, 53), ((1, 1), (1, 1)), 3, 1, 1),
-    ("depthwise_conv_2d_nchw_chw", (3, 71, 64, 9), ((2, 1), (1, 2)), 3, 2, 1),
-]
-
-
-@pytest.mark.parametrize(("form", "sizes", "pads", "taps", "stride", "dilation"), LARGE_PADS)
-@pytest.mark.parametrize("follow", [False, True])
-def test_large_padded_images_are_read_in_parts(form, sizes, pads, taps, stride, dilation, follow) -> None:
-    from morello_mlir import compile as compiled
-
-    n, h, w, c = sizes
-    first = "nchw" in form
-    reach = (taps - 1) * dilation + 1
-    oh, ow = ((x + sum(p) - reach) // stride + 1 for x, p in zip((h, w), pads, strict=True))
-
-    def shaped(*sizes: int) -> str:
-        n, h, w, c = sizes
-        return "x".join(map(str, (n, c, h, w) if first else sizes)) + "xf32"
-
-    low, high = ((0, 0, *p) if first else (0, *p, 0) for p in zip(*pads, strict=True))
-    image, padded, out = (
-        f"tensor<{shaped(*s)}>" for s in (sizes, (n, h + sum(pads[0]), w + sum(pads[1]), c), (n, oh, ow, c))
-    )
-    filters = f"tensor<{f'{c}x{taps}x{taps}' if first else f'{taps}x{taps}x{c}'}xf32>"
-    last = f"""%s = linalg.generic {{indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>,
-          affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-          ins(%r : {out}) outs(%e : {out}) {{
-        ^bb0(%x: f32, %y: f32):
-          %t = arith.maximumf %x, %z : f32
-          linalg.yield %t : f32
-        }} -> {out}"""
-    text = f"""func.func @f(%a: {image}, %w: {filters}) -> {out} {{
-      %z = arith.constant 0.0 : f32
-      %two = arith.constant 2.0 : f32
-      %p = tensor.pad %a low{list(low)} high{list(high)} {{
-      ^bb0(%i: index, %j: index, %k: index, %l: index):
-        tensor.yield %two : f32
-      }} : {image} to {padded}
-      %e = tensor.empty() : {out}
-      %o = linalg.fill ins(%z : f32) outs(%e : {out}) -> {out}
-      %r = linalg.{form} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}
-        ins(%p, %w : {padded}, {filters}) outs(%o : {out}) -> {out}
-      {last if follow else ""}
-      return {"%s" if follow else "%r"} : {out}
-    }}"""
-    rng = np.random.default_rng(0)
-    x, f = rng.standard_normal(sizes, np.float32), rng.standard_normal((taps, taps, c), np.float32)
-    whole = np.pad(x, ((0, 0), *pads, (0, 0)), constant_values=2)
-    want = np.zeros((n, oh, ow, c))
-    for i, j in itertools.product(range(taps), range(taps)):
-        rows = slice(i * dilation, i * dilation + stride * (oh - 1) + 1, stride)
-        columns = slice(j * dilation, j * dilation + stride * (ow - 1) + 1, stride)
-        want += whole[:, rows, columns] * f[i, j]
-    if first:
-        x, f, want = x.transpose(0, 3, 1, 2).copy(), f.transpose(2, 0, 1).copy(), want.transpose(0, 3, 1, 2)
-    module = compiled(text, threads=1 + follow)
-    nest = NestSpec.parse(next(s["spec"] for s in module.specs if "mul(" in s["spec"]))
-    assert module.left == 0 and math.prod(nest.dims) < want.size * taps**2
-    got = np.asarray(module.f(x, f))
-    np.testing.assert_allclose(got, np.maximum(want, 0) if follow else want, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,98 @@
+"""Convolutions as ops on memrefs, and what they compute."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Dims of the image through which a window slides: those of the output and of the window.
+SLIDING = {"D": ("d", "l"), "H": ("h", "i"), "W": ("w", "j")}
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution as an op on memrefs. dims: of the input, the filter and the output, by letters: n (images), g
+    (groups), c, f (channels), d, h, w and l, i, j (of the output, and of the window), D, H, W (of the input)."""
+
+    op: str
+    dims: str
+    sizes: tuple[tuple[str, int], ...]
+    stride: int = 1
+    dilation: int = 1
+    dtype: str = "f32"
+
+    def size(self, letter: str) -> int:
+        known = dict(self.sizes)
+        if letter in SLIDING:
+            out, taps = SLIDING[letter]
+            return (known[out] - 1) * self.stride + (known[taps] - 1) * self.dilation + 1
+        return known[letter]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(self.size(x) for x in letters) for letters in self.dims.split()]
+
+    @property
+    def dtypes(self) -> list[str]:
+        return (self.dtype.split(",") * 3)[:3]
+
+    def text(self, fill: bool, offset: int = 0) -> str:
+        kinds = []
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            element = "i8" if dtype == "u8" else dtype
+            strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
+            kinds.append(f"memref<{'x'.join(map(str, shape))}x{element}, strided<{strides}, offset: {offset}>>")
+        rank = len(set(self.dims) & set(SLIDING))
+        out = self.dtypes[2]
+        zero = "0" if out.startswith("i") else "0.0"
+        lines = (
+            [f"%z = arith.constant {zero} : {out}", f"linalg.fill ins(%z : {out}) outs(%c : {kinds[2]})"]
+            if fill
+            else []
+        )
+        numbers = (("strides", self.stride), ("dilations", self.dilation))
+        attributes = ", ".join(f"{name} = dense<{value}> : tensor<{rank}xi64>" for name, value in numbers)
+        lines.append(f"{self.op} {{{attributes}}} ins(%a, %b : {kinds[0]}, {kinds[1]}) outs(%c : {kinds[2]})")
+        body = "\n".join(lines)
+        return f"func.func @conv(%a: {kinds[0]}, %b: {kinds[1]}, %c: {kinds[2]}) {{\n{body}\nreturn\n}}"
+
+    def reference(self, image: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        """In float64 (integers: int64), from shifted views of the image."""
+        letters, taps, out = self.dims.split()
+        wide = np.int64 if image.dtype.kind in "iu" else np.float64
+        total = np.zeros([self.size(x) for x in out], wide)
+        axes = [(letters.index(x), *SLIDING[x]) for x in letters if x in SLIDING]
+        for at in itertools.product(*(range(self.size(t)) for _, _, t in axes)):
+            part = [slice(None)] * image.ndim
+            tap = [slice(None)] * filters.ndim
+            for (axis, o, t), k in zip(axes, at, strict=True):
+                first = k * self.dilation
+                part[axis] = slice(first, first + (self.size(o) - 1) * self.stride + 1, self.stride)
+                tap[taps.index(t)] = k
+            names = letters.lower(), "".join(x for x in taps if x not in "ijl")
+            x, y = image[tuple(part)].astype(wide), filters[tuple(tap)].astype(wide)
+            total += np.einsum(f"{names[0]},{names[1]}->{out}", x, y)
+        return total
+
+
+FORMS = (
+    ("linalg.conv_2d_nhwc_hwcf", "nHWc ijcf nhwf"),
+    ("linalg.conv_2d_nhwc_fhwc", "nHWc fijc nhwf"),
+    ("linalg.conv_2d_nchw_fchw", "ncHW fcij nfhw"),
+    ("linalg.conv_1d_nwc_wcf", "nWc jcf nwf"),
+    ("linalg.conv_1d_ncw_fcw", "ncW fcj nfw"),
+    ("linalg.conv_2d_ngchw_gfchw", "ngcHW gfcij ngfhw"),
+    ("linalg.conv_2d_ngchw_fgchw", "ngcHW fgcij ngfhw"),
+    ("linalg.conv_2d_nhwgc_gfhwc", "nHWgc gfijc nhwgf"),
+    ("linalg.conv_3d_ndhwc_dhwcf", "nDHWc lijcf ndhwf"),
+    ("linalg.conv_3d_ncdhw_fcdhw", "ncDHW fclij nfdhw"),
+)
+
+
+def conv_of(form: int, **sizes: int) -> Conv:
+    op, dims = FORMS[form]
+    known = {"n": 1, "g": 2, "c": 4, "f": 8, "h": 5, "w": 7, "i": 3, "j": 3} | sizes
+    options = {k: known.pop(k) for k in ("stride", "dilation") if k in known}
+    return Conv(op, dims, tuple((k, v) for k, v in known.items() if k in dims.lower()), **options)
