@@ -164,11 +164,12 @@ class CompiledFunction:
 
         out: numpy arrays that receive the results that are tensors (one, or a tuple in order), row-major, writable, of
              the results' dtypes and shapes, and without memory that an argument has too. By default they are new.
-             (They are checked at every call: `bind` does it once.)
         Raises InputError where an argument does not fit, CompileError, AssertionFailed (an assertion of the program).
         """
         if out is not None:
-            return self.program(args).call_into(args, out)
+            # The native way takes tuples alone: no other thread can take an array out of one while the program runs.
+            into = (self._static or self.program(args)).into
+            return into(*args, tuple(out) if type(out) is list else out)
         if self._direct is not None:
             return self._direct(*args)
         return self.program(args).call(*args)

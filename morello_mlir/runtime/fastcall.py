@@ -4,6 +4,8 @@
 every argument is a numpy array of the right dtype and shape, C-contiguous, aligned and writable, by reading the array
 objects, and that what is written to overlaps no other; makes the results' arrays; releases the interpreter lock; and
 runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
+`morello.python.into` takes `out` as one more argument, an array or a tuple of arrays, checks these arrays in the same
+way, and returns them instead of new ones. It is a module of its own, for those who ask for it.
 
 Where array objects are not laid out as expected, or the interpreter lacks a function (another interpreter, another
 numpy), `FIELDS` is None and only the general path is used.
@@ -22,7 +24,7 @@ import numpy as np
 from .signature import Parameter, Signature, may_clash
 from .wrapper import PACKET_ENTRY
 
-PYTHON_ENTRY = "morello.python"
+PYTHON_ENTRY, INTO_ENTRY = "morello.python", "morello.python.into"
 
 #: C-contiguous, aligned, writable (numpy's NPY_ARRAY_CARRAY).
 _CARRAY = 0x1 | 0x100 | 0x400
@@ -36,6 +38,8 @@ _API = (
     "Py_IncRef",
     "Py_DecRef",
     "PyTuple_Pack",
+    "PyTuple_Size",
+    "PyTuple_GetItem",
 )
 
 
@@ -95,23 +99,40 @@ def serves(signature: Signature) -> bool:
 
 def python_wrapper(signature: Signature, fields: Fields) -> str:
     """The LLVM IR text of `morello.python`."""
-    code = _Checks(fields)
-    data = [code.argument(i, p) for i, p in enumerate(signature.inputs)]
-    for (p, a), (q, b) in combinations(zip(signature.inputs, data, strict=True), 2):
+    return _entry(PYTHON_ENTRY, signature, _Checks(fields))
+
+
+def into_wrapper(signature: Signature, fields: Fields) -> str:
+    """The LLVM IR text of a module with `morello.python.into`, which imports `morello.call`."""
+    return f'declare void @"{PACKET_ENTRY}"(ptr)\n{_entry(INTO_ENTRY, signature, _Checks(fields))}'
+
+
+def _entry(name: str, signature: Signature, code: _Checks) -> str:
+    """The text of one of them, and of what it refers to."""
+    into = name == INTO_ENTRY
+    inputs, outputs = signature.inputs, _outputs(signature)
+    data = [code.array(code.load("ptr", "%args", 8 * i), i, p) for i, p in enumerate(inputs)]
+    for (p, a), (q, b) in combinations(zip(inputs, data, strict=True), 2):
         if may_clash(p, q):
             code.apart(a, p.nbytes, b, q.nbytes)
-    outputs = [p for p in signature.parameters if p.result is not None]
-    made = [code.result(i) for i in range(len(outputs))]
-    slots = [*data, *(code.load("ptr", value, fields.data) for value in made)]
-    for i, pointer in enumerate(slots):
+    if into:
+        results = code.given(8 * len(inputs), len(outputs))
+        for value, parameter in zip(results, outputs, strict=True):
+            pointer = code.array(value, len(data), parameter)
+            for other, q in zip(data, signature.parameters, strict=False):
+                code.apart(pointer, parameter.nbytes, other, q.nbytes)
+            data.append(pointer)
+    else:
+        results = [code.result(i) for i in range(len(outputs))]
+        data += [code.load("ptr", value, code.fields.data) for value in results]
+    for i, pointer in enumerate(data):
         code.line(f"%s{i} = getelementptr ptr, ptr %packet, i64 {i}")
         code.line(f"store ptr {pointer}, ptr %s{i}")
     code.line("%thread = call ptr @PyEval_SaveThread()")
     code.line(f'call void @"{PACKET_ENTRY}"(ptr %packet)')
     code.line("call void @PyEval_RestoreThread(ptr %thread)")
-    code.give_back(made)
+    code.give_back(results, owned=not into)
     body = "\n".join(code.lines)
-    count = len(signature.inputs)
     globals_ = "\n".join(f"@{name} = external global i8" for name in sorted(code.objects))
     return f"""
 declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
@@ -121,10 +142,12 @@ declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyTuple_Pack(i64, ...)
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
 {globals_}
-define ptr @"{PYTHON_ENTRY}"(ptr %self, ptr %args, i64 %count) {{
-  %packet = alloca [{max(len(slots), 1)} x ptr]
-  %counted = icmp eq i64 %count, {count}
+define ptr @"{name}"(ptr %self, ptr %args, i64 %count) {{
+  %packet = alloca [{max(len(data), 1)} x ptr]
+  %counted = icmp eq i64 %count, {len(inputs) + into}
   br i1 %counted, label %start, label %general
 start:
 {body}
@@ -138,7 +161,7 @@ failed:
 
 
 class _Checks:
-    """Instructions of `morello.python`, and the objects that they name."""
+    """Instructions of one of these functions, and the objects that they name."""
 
     def __init__(self, fields: Fields):
         self.fields = fields
@@ -167,11 +190,14 @@ class _Checks:
         self.line(f"br i1 {condition}, label %l{self._count}, label %general")
         self.lines.append(f"l{self._count}:")
 
-    def argument(self, i: int, parameter: Parameter) -> str:
-        """Checks argument `i`; returns its data pointer."""
-        array = self.load("ptr", "%args", 8 * i)
-        kind = self.load("ptr", array, self.fields.type)
-        self.require(self.value(f"icmp eq ptr {kind}, {self.object(NDARRAY)}"))
+    def is_a(self, value: str, type_: str) -> str:
+        """Whether an object is of a type, and not of one derived from it."""
+        kind = self.load("ptr", value, self.fields.type)
+        return self.value(f"icmp eq ptr {kind}, {self.object(type_)}")
+
+    def array(self, array: str, i: int, parameter: Parameter) -> str:
+        """Checks the array for parameter `i`; returns its data pointer."""
+        self.require(self.is_a(array, NDARRAY))
         shape = parameter.shape or ()
         rank = self.load("i32", array, self.fields.rank)
         self.require(self.value(f"icmp eq i32 {rank}, {len(shape)}"))
@@ -198,6 +224,26 @@ class _Checks:
         before = self.value(f"icmp sge i64 {self.value(f'sub i64 {first}, {second}')}, {b_bytes}")
         self.require(self.value(f"or i1 {after}, {before}"))
 
+    def given(self, offset: int, count: int) -> list[str]:
+        """The arrays of the caller's, yet unchecked, from `out`, the argument at `offset`: a tuple of `count` that
+        keeps them while the program runs (a list does not: another thread may empty it), or the only one itself."""
+        self.line("br label %out")
+        self.lines.append("out:")
+        out = self.load("ptr", "%args", offset)
+        bare = "%given" if count == 1 else "%general"
+        self.line(f"br i1 {self.is_a(out, TUPLE)}, label %tuple, label {bare}")
+        self.lines.append("tuple:")
+        self.line(f"%size = call i64 @PyTuple_Size(ptr {out})")
+        self.line(f"%complete = icmp eq i64 %size, {count}")
+        self.line("br i1 %complete, label %items, label %general")
+        self.lines.append("items:")
+        items = [self.value(f"call ptr @PyTuple_GetItem(ptr {out}, i64 {i})") for i in range(count)]
+        if count == 1:
+            self.line("br label %given")
+            self.lines.append("given:")
+            items = [self.value(f"phi ptr [ {items[0]}, %items ], [ {out}, %out ]")]
+        return items
+
     def result(self, i: int) -> str:
         """A new array for result `i`."""
         array = self.value(
@@ -209,24 +255,32 @@ class _Checks:
         self.lines.append(f"m{i}:")
         return array
 
-    def give_back(self, made: list[str]) -> None:
-        if len(made) == 1:
-            self.line(f"ret ptr {made[0]}")
+    def give_back(self, results: list[str], *, owned: bool) -> None:
+        """Return the arrays of results. owned: a reference to each of them is ours, and goes to the caller."""
+        if len(results) == 1:
+            if not owned:
+                self.line(f"call void @Py_IncRef(ptr {results[0]})")
+            self.line(f"ret ptr {results[0]}")
             return
-        if not made:
+        if not results:
             self.line(f"call void @Py_IncRef(ptr {self.object(NONE)})")
             self.line(f"ret ptr {self.object(NONE)}")
             return
-        listed = ", ".join(f"ptr {m}" for m in made)
-        pair = self.value(f"call ptr (i64, ...) @PyTuple_Pack(i64 {len(made)}, {listed})")
-        for each in made:
+        listed = ", ".join(f"ptr {r}" for r in results)
+        pair = self.value(f"call ptr (i64, ...) @PyTuple_Pack(i64 {len(results)}, {listed})")
+        for each in results if owned else ():
             self.line(f"call void @Py_DecRef(ptr {each})")
         self.line(f"ret ptr {pair}")
 
 
 # ---- the objects it names, and the function object ------------------------------------------------------------------
 
-NDARRAY, EMPTY, NONE = "morello.type.ndarray", "morello.function.empty", "morello.none"
+NDARRAY, TUPLE = "morello.type.ndarray", "morello.type.tuple"
+EMPTY, NONE = "morello.function.empty", "morello.none"
+
+
+def _outputs(signature: Signature) -> list[Parameter]:
+    return [p for p in signature.parameters if p.result is not None]
 
 
 def _dtypes(parameter: Parameter) -> tuple[np.dtype, ...]:
@@ -247,10 +301,9 @@ def _result_name(i: int) -> str:
 
 def named_objects(signature: Signature) -> dict[str, Any]:
     """The Python objects that the wrapper refers to, by symbol. They must outlive the code."""
-    objects: dict[str, Any] = {NDARRAY: np.ndarray, EMPTY: np.empty, NONE: None}
-    objects |= {_dtype_name(i, j): d for i, p in enumerate(signature.inputs) for j, d in enumerate(_dtypes(p))}
-    outputs = [p for p in signature.parameters if p.result is not None]
-    return objects | {_result_name(i): (p.shape, p.element.dtype) for i, p in enumerate(outputs)}
+    objects: dict[str, Any] = {NDARRAY: np.ndarray, TUPLE: tuple, EMPTY: np.empty, NONE: None}
+    objects |= {_dtype_name(i, j): d for i, p in enumerate(signature.parameters) for j, d in enumerate(_dtypes(p))}
+    return objects | {_result_name(i): (p.shape, p.element.dtype) for i, p in enumerate(_outputs(signature))}
 
 
 def interpreter_symbols() -> dict[str, int]:

@@ -6,7 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from functools import cache as cache_result
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -52,6 +52,7 @@ class Program:
         self.shapes = shapes
         self.options = options
         self._careful = cache_result(careful) if careful else None
+        self._cache = cache
         self.signature: Signature = build.signature
         imports = {name: data_address(data) for name, data in (build.constants | build.panels).items()}
         if pool.ENTRY in build.ir:
@@ -60,9 +61,10 @@ class Program:
             imports |= allocator.symbols()
         self._objects = fastcall.named_objects(self.signature) if build.direct else {}
         if build.direct:
-            imports |= fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}
+            imports |= self._python_symbols()
         self._refused: InputError | None = None
         self._library = jit.load(build.ir, exports, options, cache, imports)
+        self._into_libraries: list[jit.Library] = []
         self.llvm_seconds = time.perf_counter() - started
         addresses = self._library.addresses
         self._enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[PACKET_ENTRY])
@@ -81,7 +83,26 @@ class Program:
             raise why
 
         self._refused = why
-        self.call = refused
+        self.call = self.into = refused
+
+    @cached_property
+    def into(self) -> Callable[..., Any]:
+        """What `call` is, with one more argument at the end, `out`: an array for each result that is a tensor, or a
+        sequence of arrays, in order. Compiled when it is first asked for, in some milliseconds: most callers never do.
+
+        It raises what `call` does, and InputError for arrays that cannot take the results.
+        """
+        if not self.build.direct or not self._outputs or fastcall.FIELDS is None:
+            return self._into
+        ir = fastcall.into_wrapper(self.signature, fastcall.FIELDS)
+        imports = self._python_symbols() | {PACKET_ENTRY: self.entry_address}
+        library = jit.load(ir, (fastcall.INTO_ENTRY,), jit.Options(vectorize=False, level=1), self._cache, imports)
+        # Threads that ask at once may get one each.
+        self._into_libraries.append(library)
+        return fastcall.function(self.signature.name, library.addresses[fastcall.INTO_ENTRY], self._into)
+
+    def _python_symbols(self) -> dict[str, int]:
+        return fastcall.interpreter_symbols() | {name: id(each) for name, each in self._objects.items()}
 
     @property
     def from_cache(self) -> bool:
@@ -100,16 +121,6 @@ class Program:
         Raises InputError for arguments that do not fit, AssertionFailed.
         """
         return self.call(*args)
-
-    def call_into(self, args: Sequence[Any], out: Any) -> Any:
-        """Run, with the results that are tensors in arrays of the caller's. Returns what a plain call does.
-
-        out: an array, or a sequence of arrays, one for each such result, in order.
-        Raises what a call raises, and InputError for arrays that cannot take the results.
-        """
-        if self._refused is not None:
-            raise self._refused
-        return self._run(args, out)
 
     def bind(self, args: Sequence[Any], out: Any = None) -> Callable[[], Any]:
         """A function without arguments that runs with these ones, used where they lie, each time it is called.
@@ -147,6 +158,10 @@ class Program:
 
     def _call(self, *args: Any) -> Any:
         return self._run(args)
+
+    def _into(self, *args: Any) -> Any:
+        *inputs, out = args
+        return self._run(inputs, out)
 
     def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self._inputs):
