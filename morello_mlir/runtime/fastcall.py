@@ -1,9 +1,9 @@
 """A Python function that is compiled code: for plain arrays it costs no more than a call of a C extension.
 
 `morello.python` has the signature that CPython gives to functions of extension modules (METH_FASTCALL). It checks that
-every argument is a numpy array of the right dtype and shape, C-contiguous, aligned and writable, by reading the array
-objects, and that what is written to overlaps no other; makes the results' arrays; releases the interpreter lock; and
-runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
+every argument is a numpy array of the right dtype and shape, C-contiguous, aligned, and writable where the program
+writes to it, by reading the array objects, and that what is written to overlaps no other; makes the results' arrays;
+releases the interpreter lock; and runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
 `morello.python.into` takes `out` as one more argument, an array or a tuple of arrays, checks these arrays in the same
 way, and returns them instead of new ones. It is a module of its own, for those who ask for it.
 
@@ -26,8 +26,9 @@ from .wrapper import PACKET_ENTRY
 
 PYTHON_ENTRY, INTO_ENTRY = "morello.python", "morello.python.into"
 
-#: C-contiguous, aligned, writable (numpy's NPY_ARRAY_CARRAY).
-_CARRAY = 0x1 | 0x100 | 0x400
+#: C-contiguous and aligned; and writable (numpy's NPY_ARRAY_CARRAY_RO, NPY_ARRAY_CARRAY).
+_CARRAY_RO = 0x1 | 0x100
+_CARRAY = _CARRAY_RO | 0x400
 _METH_FASTCALL = 0x80
 #: (PyObject_Vectorcall itself is no symbol of CPython 3.10.)
 _API = (
@@ -201,9 +202,10 @@ class _Checks:
         shape = parameter.shape or ()
         rank = self.load("i32", array, self.fields.rank)
         self.require(self.value(f"icmp eq i32 {rank}, {len(shape)}"))
-        flags = self.value(f"and i32 {self.load('i32', array, self.fields.flags)}, {_CARRAY}")
+        wanted = _CARRAY if parameter.written or parameter.result is not None else _CARRAY_RO
+        flags = self.value(f"and i32 {self.load('i32', array, self.fields.flags)}, {wanted}")
         dtype = self.load("ptr", array, self.fields.dtype)
-        good = self.value(f"icmp eq i32 {flags}, {_CARRAY}")
+        good = self.value(f"icmp eq i32 {flags}, {wanted}")
         right = "false"
         for j in range(len(_dtypes(parameter))):
             same = self.value(f"icmp eq ptr {dtype}, {self.object(_dtype_name(i, j))}")

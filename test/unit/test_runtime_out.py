@@ -101,6 +101,13 @@ def test_plain_arrays_go_in_natively(add, general, wrap):
 
 
 @native
+def test_arrays_that_are_only_read_may_be_read_only(add, general):
+    a, out = block(), room()
+    a.flags.writeable = False
+    assert add(a, a, out=out) is out and (out == 2 * a).all() and not general
+
+
+@native
 def test_several_results_go_in_natively(two, general):
     a, b = np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.int32)
     for kind, sequence in ((np.int32, tuple), (np.uint32, list)):
