@@ -24,8 +24,9 @@ EVERY_SECOND = 2.0
 TRANSPOSE = 12.0
 #: Elements after which panels must begin at a line of a window again.
 LONGEST_PERIOD = 1 << 13
-#: Rows that are read at once as streams: where kernels take a strip of each in turn, and where they walk down all of
-#: them side by side, which takes more instructions a line.
+#: Most rows that are read at once as streams: where kernels take a strip of each in turn (caches have about so many
+#: places for lines that lie a power of two apart), and where they walk down all of them side by side, which takes more
+#: instructions a line.
 STREAMS = (8, 2)
 #: What packing may turn elements into: dtypes that hold every value.
 WIDER = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..actions import DOT_KERNELS, TableKey, child_specs, form_of, key_of
+from ..actions.move import STREAMS
 from ..errors import ScheduleError, SpecError
 from ..hashed import Hashed
 from ..search import schedule
@@ -308,8 +309,6 @@ def _merged(loop: Loop, unit: int) -> Plan:
     return loop
 
 
-#: Most rows that are streams of their own: caches have about so many places for lines that lie a power of two apart.
-_STREAMS = 8
 #: Bytes of the shortest row that is one: hardware that foresees lines finds each page anew.
 LONG_ROW = 4096
 #: The kernels of dot products.
@@ -321,7 +320,9 @@ _ANY_STRIDE = {"k": ("broadcast_fma",), "m": DOTS, "n": DOTS}
 def _is_apart(loop: Loop, key: TableKey) -> bool:
     """Whether the few long rows of an operand that each step of `loop` reads from memory are better taken far apart:
     each then goes on where it ended a step before, an endless stream, which hardware foresees."""
-    if not key.far or key.has_window or not 1 < loop.size <= _STREAMS or loop.trips < 2 or splits(loop.body, loop.dim):
+    if not key.far or key.has_window or splits(loop.body, loop.dim):
+        return False
+    if not 1 < loop.size <= max(STREAMS) or loop.trips < 2:
         return False
     if not leaves(loop.body) <= set(_ANY_STRIDE.get(loop.dim, ())):
         return False

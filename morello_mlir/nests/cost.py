@@ -24,7 +24,7 @@ from .touch import Key, Layout, key_of_operand
 LONG, CALL = 4, 100
 #: Tables by which a sum of lines is their number at one level.
 COUNTING = {level: PerLine(*(float(level == other) for other in LEVELS)) for level in LEVELS}
-#: As `lowering.memory.INTERLEAVED`.
+#: Elements so far apart, at most, are picked from vectors of all that lies between.
 INTERLEAVED = 4
 #: Instructions of a turn of a loop beside its work.
 TURN = 3

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from ...lowering.builder import Builder, Index
 from ...lowering.machine import Machine
 from ...lowering.transpose import transposed
+from ..cost import INTERLEAVED
 from ..ops import element_bytes
 from .values import Values
 from .vectors import Bundle
 
-#: Elements so far apart, at most, are picked from vectors of all that lies between.
-INTERLEAVED = 4
 #: Squares of elements, of at least that many rows, are transposed in registers instead of read one by one.
 SQUARE = 4
 
