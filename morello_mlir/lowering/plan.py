@@ -326,6 +326,9 @@ def _is_apart(loop: Loop, key: TableKey) -> bool:
         return False
     if not leaves(loop.body) <= set(_ANY_STRIDE.get(loop.dim, ())):
         return False
+    if any(o.layout.is_packed for i, o in enumerate(key.operands) if loop.dim in key.names(i)):
+        # Rows of panels are neighbours.
+        return False
     return any(_in_long_rows(key, i, loop) for i in range(OUT))
 
 

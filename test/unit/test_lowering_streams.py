@@ -6,11 +6,23 @@ import numpy as np
 import pytest
 from lowering_support import Case, Storage, assert_close, compile_cases, run_case
 
-from morello_mlir.lowering.plan import Loop, make_plan
+from morello_mlir.lowering.plan import Loop, Pack, make_plan
 from morello_mlir.search.schedule import parse
 from morello_mlir.targets import get_target
 
 ROWS, COLUMNS = Storage(), Storage(fast=1)
+#: Columns of lhs beside panels of rhs, whose rows are neighbours.
+PANELS = """
+move rhs to L2 as [b, n/16, k, n%16]
+move out to L2
+split k by 8:
+    move lhs to L2
+    tile m by 4:
+        move out to L1
+        tile n by 16:
+            move out to VRF
+            kernel broadcast_fma
+"""
 #: Strips of rows of rhs; rows of rhs, then of lhs, side by side.
 STRIPS = """
 move lhs to L2
@@ -64,13 +76,15 @@ CASES = {
     "dots along m": case(with_rest(DOTS_M), 7, 1024, 1, rhs=COLUMNS),
     "dots along m, gaps": case(with_rest(DOTS_M), 7, 1024, 1, lhs=Storage(row_pad=3), rhs=COLUMNS),
 }
+BESIDE_PANELS = case(PANELS, 1024, 32, 32, lhs=COLUMNS)
 
 
 @pytest.mark.parametrize("name", ["avx2", "avx512"])
 def test_numbers(name: str) -> None:
     target = get_target(name)
-    library = compile_cases(list(CASES.values()), target)
-    for i, each in enumerate(CASES.values()):
+    cases = [*CASES.values(), BESIDE_PANELS]
+    library = compile_cases(cases, target)
+    for i, each in enumerate(cases):
         got, want = run_case(library.addresses[f"case{i}"], each, np.random.default_rng(i))
         assert_close(got, want, each.dims[2])
 
@@ -99,6 +113,11 @@ def test_rows_are_taken_apart(name: str) -> None:
 )
 def test_others_are_not(made: Case) -> None:
     assert not loop_of(made).apart
+
+
+def test_nor_beside_panels() -> None:
+    plan = make_plan(BESIDE_PANELS.spec, BESIDE_PANELS.schedule, get_target("avx2"))
+    assert isinstance(plan, Pack) and isinstance(plan.body, Loop) and not plan.body.apart
 
 
 def test_nor_what_is_not_far() -> None:
