@@ -3,7 +3,8 @@
 `morello.python` has the signature that CPython gives to functions of extension modules (METH_FASTCALL). It checks that
 every argument is a numpy array of the right dtype and shape, C-contiguous, aligned, and writable where the program
 writes to it, by reading the array objects, and that what is written to overlaps no other; makes the results' arrays;
-releases the interpreter lock; and runs the program. Anything else it hands to the general path, a Python callable, which is what it is bound to.
+releases the interpreter lock; and runs the program. Anything else it hands to the general path, a Python callable,
+which is what it is bound to.
 `morello.python.into` takes `out` as one more argument, an array or a tuple of arrays, checks these arrays in the same
 way, and returns them instead of new ones. It is a module of its own, for those who ask for it.
 
