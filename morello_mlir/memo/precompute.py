@@ -22,11 +22,12 @@ from ..errors import InputError
 from ..search.tables import AXES, Tables
 from ..targets import Target
 from .coordinates import key_text, memo_key, parse_key
+from .database import vacuum
 from .families import Family, Root
 from .memo import Layer
 from .reach import Point, Reach, SharedTables
 from .record import Record, action_from, decode, encode
-from .store import Store, vacuum
+from .store import Store
 from .table import points_of, reached_record, records_of
 
 #: What one process takes at least, for the tables of one root and their policies.

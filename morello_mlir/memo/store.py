@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from .database import connect, is_busy, is_damage, move_aside
 from .record import DamagedRecord, Record, decode, encode
 from .version import FORMAT, READABLE
 
@@ -26,8 +27,6 @@ log = logging.getLogger("morello_mlir.memo")
 
 T = TypeVar("T")
 
-#: How long a process waits for another's transaction.
-BUSY_SECONDS = 10.0
 #: Marks a file as ours (`PRAGMA application_id`): "MORM".
 APPLICATION_ID = 0x4D4F524D
 #: Runs remembered for the hit rate.
@@ -296,11 +295,11 @@ class Store:
             try:
                 return work(connection)
             except sqlite3.DatabaseError as error:
-                if _is_damage(error) and attempt == 1 and self.writable:
+                if is_damage(error) and attempt == 1 and self.writable:
                     self._repair(connection, error)
                     continue
                 self._warn("it cannot be written" if writing else "it cannot be read", error)
-                if writing and not _is_busy(error):
+                if writing and not is_busy(error):
                     self.writable = False
                 return otherwise
         return otherwise
@@ -325,7 +324,7 @@ class Store:
                 self.writable = False
                 return None
             except sqlite3.DatabaseError as error:
-                if _is_damage(error):
+                if is_damage(error):
                     return self._replace(path, error)
                 self._warn("it is only read", error)
             except OSError as error:
@@ -340,7 +339,7 @@ class Store:
         # package data and for folders that cannot be written, as long as nobody else is writing there.
         live = path.with_name(path.name + "-wal").exists() and os.access(path.parent, os.W_OK)
         try:
-            connection = _connection(f"file:{quote(str(path))}?mode=ro" + ("" if live else "&immutable=1"))
+            connection = connect(f"file:{quote(str(path))}?mode=ro" + ("" if live else "&immutable=1"))
             _check_format(connection)
             return connection
         except (sqlite3.DatabaseError, ForeignFile) as error:
@@ -403,13 +402,9 @@ class _transaction:
                 self.connection.execute("ROLLBACK")
 
 
-def _connection(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
-
 def _connect_writable(path: Path) -> sqlite3.Connection:
     """Raises sqlite3.Error, ForeignFile."""
-    connection = _connection(f"file:{quote(str(path))}")
+    connection = connect(f"file:{quote(str(path))}")
     try:
         if not _check_format(connection):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -442,14 +437,6 @@ def _check_format(connection: sqlite3.Connection) -> bool:
     raise ForeignFile("it is a database of something else")
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
-
-
-def _is_busy(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
 def _salvage(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
     """The rows of a damaged file that can still be read, from both ends of each table."""
     out = {}
@@ -462,41 +449,6 @@ def _salvage(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...
                     rows[row] = None
         out[table] = list(rows)
     return out
-
-
-def vacuum(path: Path, *, alone: bool = False) -> None:
-    """Gives unused pages back. alone: without the runs and without a write-ahead log, for a file that is only read."""
-    connection = _connection(f"file:{quote(str(path))}")
-    try:
-        if alone:
-            connection.execute("DELETE FROM runs")
-            connection.execute("PRAGMA journal_mode = DELETE")
-            # Records are small: their last pages would be half empty.
-            connection.execute("PRAGMA page_size = 1024")
-        connection.execute("VACUUM")
-    finally:
-        connection.close()
-
-
-def move_aside(path: Path) -> None:
-    """Renames a damaged file and what goes with it to `NAME.damaged`, unless another process has just done so."""
-    import fcntl
-
-    with path.with_name(path.name + ".lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            probe = _connection(f"file:{quote(str(path))}?mode=ro")
-            try:
-                sound = probe.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-            finally:
-                probe.close()
-        except sqlite3.Error:
-            sound = False
-        if not sound:
-            for suffix in ("-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                path.rename(path.with_name(path.name + ".damaged"))
 
 
 def _contains(shape: str, other: str) -> bool:

@@ -278,8 +278,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _pack(options: argparse.Namespace) -> int:
+    from ..memo.database import vacuum
     from ..memo.manage import pack
-    from ..memo.store import vacuum
 
     store = _store(options, writable=True)
     assert store.path is not None

@@ -17,7 +17,7 @@ from morello_mlir.search import passes_numba, passes_numpy
 from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables
-from morello_mlir.spec import Layout, matmul_spec
+from morello_mlir.spec import Layout, Spec, matmul_spec
 from morello_mlir.targets import INFINITE, TARGETS
 
 AVX2 = TARGETS["avx2"]
@@ -228,7 +228,8 @@ def test_what_cannot_be_searched():
     with pytest.raises(SpecError, match="a size is 0"):
         Search(SMALL).solve(matmul_spec(0, 4, 4))
     with pytest.raises(SpecError, match="no kernels"):
-        Search(SMALL).solve(matmul_spec(4, 4, 4, dtype="i16"))
+        spec = "Matmul([1, 4, 4, 4], (i8, GL, row_major), (i8, GL, row_major), (f32, GL, row_major), serial)"
+        Search(SMALL).solve(Spec.parse(spec))
     with pytest.raises(ScheduleError, match="no implementation fits"):
         Search(SMALL).solve(matmul_spec(4, 4, 4).with_limits({"L2": 0}))
 
