@@ -53,8 +53,11 @@ class Morello(Peer):
     def _compile(self, workload: Workload, data: Data) -> Any:
         """None where the contraction is not ours yet, but upstream's."""
         import morello_mlir
+        from morello_mlir.search.solve import keep_memos
 
         compiled = morello_mlir.compile(module_text(workload, data), target=self._target, threads=self._threads)
+        # What a search has solved is written by a thread beside the samples otherwise, on the one CPU that they have.
+        keep_memos()
         return compiled if compiled.lifted and not compiled.left else None
 
 
