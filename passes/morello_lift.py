@@ -13,7 +13,7 @@ from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.aliases import nested_ops
 from morello_mlir.lifting.borders import Padding, fill_only_borders, is_large, padding_of
-from morello_mlir.lifting.emit import SCHEDULE, Functions
+from morello_mlir.lifting.emit import SCHEDULE, Functions, for_threads, given_schedule
 from morello_mlir.lifting.nests import (
     IS_CONTRACTION,
     LiftedNest,
@@ -176,11 +176,21 @@ class MorelloLift(Pass):
     def _report(self, op: Any, outcome: Outcome, holder: Any) -> None:
         if isinstance(outcome, LiftedNest):
             if OWN_COPY not in op.attributes:
-                remark(op, f"{outcome.name} lifted: {outcome.spec}")
+                remark(op, f"{outcome.name} lifted: {self._goal(outcome, op if holder is None else holder)}")
+        elif isinstance(outcome, Lifted):
+            remark(op, f"{op.name} lifted: {self._goal(outcome, op)}")
         elif holder is not None and isinstance(outcome, Rejected):
             remark(op, f"not lifted as one nest: {outcome.reason}")
         else:
             report(op, outcome)
+
+    def _goal(self, outcome: Lifted | LiftedNest, holder: Any) -> Any:
+        """The goal that is searched for. holder: the op that may have a schedule by hand."""
+        spec: Any = outcome.spec
+        try:
+            return for_threads(spec, self.threads, given_schedule(holder))
+        except SpecError:  # an attribute that is no schedule: an error as soon as the op is lifted
+            return spec
 
     def _with_constants(self, op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
         if not self.pack_constants or not isinstance(outcome, Lifted):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
 from morello_mlir.errors import ScheduleError, SpecError
+from morello_mlir.nests import NestSpec
 from morello_mlir.search.schedule import Hole, Parallel, Serial, parse, walk
 from morello_mlir.spec import Spec, dense_strides, element_type
 
@@ -20,6 +21,7 @@ from .private import Names, plus, private_function, strided_view
 #: Where a user writes the schedule of a linalg op by hand; the Spec gets it, and the search fills its holes.
 SCHEDULE = "morello.schedule"
 
+_Goal = TypeVar("_Goal", Spec, NestSpec)
 _NAME = {"Matmul": "morello_matmul", "MatmulAccum": "morello_matmul_accum"}
 
 
@@ -56,8 +58,7 @@ class Functions:
 
     def _function(self, plan: Plan, shifted: tuple[bool, ...], given: _Given, location: Any) -> str:
         """The name of the function; its ops get the location of the first op that needs it."""
-        if self._threads > 1 and may_share(given.schedule):
-            plan = replace(plan, spec=replace(plan.spec, serial=False, threads=self._threads))
+        plan = replace(plan, spec=for_threads(plan.spec, self._threads, given.schedule))
         key = (plan.spec, tuple((o.sizes, o.strides) for o in plan.operands), plan.outer, shifted, given)
         if key not in self._made:
             name = self._names.unused(_stem(plan.spec))
@@ -81,8 +82,14 @@ def _last(ops: list[Any]) -> Any:
     return last
 
 
-def may_share(schedule: str | None) -> bool:
-    """Whether the Spec of an op with that schedule may have threads: one by hand that says nothing of them has one."""
+def for_threads(spec: _Goal, threads: int, schedule: str | None) -> _Goal:
+    """The goal that is emitted for so many threads. schedule: what the op has by hand; one that says nothing of threads
+    is for one."""
+    return replace(spec, serial=False, threads=threads).canonical() if threads > 1 and _may_share(schedule) else spec
+
+
+def _may_share(schedule: str | None) -> bool:
+    """Whether a goal with that schedule may have threads."""
     if schedule is None:
         return True
     try:

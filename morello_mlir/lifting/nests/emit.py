@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from mlir import ir
@@ -10,7 +9,7 @@ from mlir.dialects import func
 
 from morello_mlir.nests import NestSpec
 
-from ..emit import given_schedule, may_share, metadata
+from ..emit import for_threads, given_schedule, metadata
 from ..private import Names, in_bytes, plus, private_function, strided_view
 from .lift import LiftedNest
 
@@ -34,9 +33,7 @@ class NestFunctions:
         shifted = tuple(v.type.get_strides_and_offset()[1] != 0 for v in values)
         sources = tuple(values.index(v) for v in lifted.values)
         schedule = given_schedule(op if holder is None else holder)
-        spec = lifted.spec
-        if self._threads > 1 and may_share(schedule):
-            spec = replace(spec, serial=False, threads=self._threads).canonical()
+        spec = for_threads(lifted.spec, self._threads, schedule)
         elements = tuple(str(v.type.element_type) for v in values)
         key = (spec, sources, lifted.starts, shifted, elements, schedule)
         if key not in self._made:
