@@ -173,7 +173,7 @@ def _row(workload: Workload, samples: dict[str, list[float]]) -> Row:
 
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table, GFLOP/s as median (best)."""
-    out = ["| workload | ours | numpy | ratio median | ratio best |", "|---|---|---|---|---|"]
+    out = ["| workload | ours GFLOP/s | numpy GFLOP/s | numpy/ours median | numpy/ours best |", "|---|---|---|---|---|"]
     for row in rows:
         r = row.record()
         out.append(
@@ -190,7 +190,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="an operand that is stored transposed (may be given twice)")  # fmt: skip
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads for both (default: 1)")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="samples of each (default: 15)")
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
 
