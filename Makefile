@@ -27,6 +27,7 @@ setup: $(STAMP) ## create $(VENV) with everything in it
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Python 3.10 or newer is needed, not " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing what pyproject.toml names into $(VENV): a minute or more, without a word"
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
 	touch $@
 
