@@ -25,8 +25,6 @@ from ..spec import Spec, dense_strides, dtype_bytes
 from ..spec.spec import MAX_THREADS
 
 FUNCTION = "Chain"
-#: Dims that all stages have in common.
-JOINT = ("b", "m")
 _STAGE = re.compile(r"\s*(y|t[0-9]{1,3})\s*=\s*(.*)\bof\s+((?:[xt][0-9]{1,3}\s*,\s*)*[xt][0-9]{1,3})\s*", re.S)
 _END = re.compile(r"(.*),\s*(serial|parallel(?:\s+[0-9]{1,9})?)\s*", re.S)
 

@@ -17,10 +17,6 @@ FROM_ONNX = (
     "builtin.module(torch-lower-to-backend-contract)",
     *FROM_TORCH[1:],
 )
-#: What `jax.export` writes.
-FROM_STABLEHLO = (
-    "builtin.module(func.func(chlo-legalize-to-stablehlo),canonicalize,func.func(stablehlo-legalize-to-linalg),canonicalize,cse)",
-)
 
 
 def run(module: Any, pipelines: tuple[str, ...], what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,8 +175,3 @@ def _transpose_weights(graph: Any) -> None:
             array = np.ascontiguousarray(numpy_helper.to_array(each).T)
             each.CopyFrom(numpy_helper.from_array(array, each.name))
             flag.i = 0
-
-
-def is_model(path: str | Path) -> bool:
-    """Whether a file is called like an ONNX model."""
-    return Path(path).suffix == ".onnx"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import ScheduleError
@@ -119,8 +118,3 @@ def check_tree(spec: NestSpec, node: Node, target: Target) -> None:
             continue
         seen.add((s, n))
         stack.extend((c.spec, b) for c, b in zip(rewritten(s, n, target).children, children(n), strict=True))
-
-
-def child_nests(spec: NestSpec, node: Node, target: Target) -> Sequence[Child]:
-    """The goals that step `node` leaves, in schedule order. Raises ScheduleError."""
-    return rewritten(spec, node, target).children

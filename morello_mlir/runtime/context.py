@@ -17,6 +17,11 @@ LOCK = threading.RLock()
 _BYTECODE = b"ML\xefR"
 
 
+def is_onnx(path: str | Path) -> bool:
+    """Whether a file is called like an ONNX model."""
+    return str(path).endswith(".onnx")
+
+
 @lru_cache(maxsize=1)
 def shared_context() -> Any:
     """The process's `mlir.ir.Context`: making one costs milliseconds, and attributes of ops nobody knows are welcome.
@@ -48,7 +53,7 @@ def parse_file(path: str | Path) -> Any:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot read the module: {error.strerror or error}") from error
-    if str(path).endswith(".onnx"):
+    if is_onnx(path):
         raise InputError(f"{path}: an ONNX model: morello_mlir.frontends.onnx.compile takes it")
     if not data.startswith(_BYTECODE):
         try:

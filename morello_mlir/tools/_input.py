@@ -17,7 +17,7 @@ def load(path: str) -> Any:
 
     Raises InputError (no such file; the importer is not installed), CompileError.
     """
-    from ..runtime.context import parse_file, parse_text
+    from ..runtime.context import is_onnx, parse_file, parse_text
 
     if is_onnx(path):
         module, constants = import_onnx(path)
@@ -28,12 +28,9 @@ def load(path: str) -> Any:
 
 def read(path: str) -> str | bytes:
     """As `load`, as text, or bytecode where the file is that. Raises InputError, CompileError."""
+    from ..runtime.context import is_onnx
+
     return str(load(path)) if is_onnx(path) else _cli.read_module(path)
-
-
-def is_onnx(path: str) -> bool:
-    """Whether a file is called like an ONNX model."""
-    return path.endswith(".onnx")
 
 
 def import_onnx(path: str) -> tuple[Any, Mapping[int | str, Any]]:

@@ -175,11 +175,13 @@ class _Run:
         """What to compile, and the weights of a model, which are constants."""
         from pathlib import Path
 
+        from morello_mlir.runtime.context import is_onnx
+
         from . import _input
 
         if self._input is None:
             file = self.options.file
-            if _input.is_onnx(file):
+            if is_onnx(file):
                 self.notebook.note("the importer of ONNX")
                 self._input = _input.import_onnx(file)
             else:

@@ -11,7 +11,8 @@ import pytest
 
 import morello_mlir
 from morello_mlir.errors import InputError
-from morello_mlir.tools import _input, main, opt, run
+from morello_mlir.runtime.context import is_onnx
+from morello_mlir.tools import main, opt, run
 
 MATMUL = """
 func.func @f(%a: tensor<16x24xf32>, %b: tensor<24x32xf32>, %c: tensor<16x32xf32>) -> tensor<16x32xf32> {
@@ -127,4 +128,4 @@ def test_what_is_no_model(model: Path, tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_names() -> None:
-    assert _input.is_onnx("a/net.onnx") and not _input.is_onnx("net.onnx.mlir") and not _input.is_onnx("-")
+    assert is_onnx("a/net.onnx") and not is_onnx("net.onnx.mlir") and not is_onnx("-")
