@@ -6,6 +6,8 @@ VENV   ?= .venv
 JOBS   ?= 2
 PYTEST_ARGS ?=
 LIT_ARGS    ?=
+# What `make test-frontends` asks pip for: plain torch is a build of several GB, for GPUs.
+TORCH ?= torch
 
 # The stamp makes the environment once, and again when what it is made from changes.
 STAMP := $(VENV)/.installed
@@ -17,10 +19,10 @@ SOURCES := morello_mlir dialect passes test examples benchmarks lit.cfg.py
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-lit test-unit lint format bench clean
+.PHONY: help setup demo test test-lit test-unit test-frontends lint format bench clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create $(VENV) with everything in it
 
@@ -45,11 +47,18 @@ test-lit: $(STAMP) ## run the tests of the tools and passes only
 	$(BIN)/lit -q --order=lexical -j $(JOBS) $(LIT_ARGS) test/lit
 
 # JAX objects to every fork of a process that has imported it: its tests have one of their own.
+JAX_TESTS := $(wildcard test/unit/test_frontends_jax*.py)
+FRONTEND_TESTS := $(filter-out $(JAX_TESTS),$(wildcard test/unit/test_frontends_*.py)) test/unit/test_examples.py
+
 test-unit: $(STAMP) ## run the Python tests only
 	@status=0; \
-	$(BIN)/python -m pytest -q test/unit/test_frontends_jax.py || status=1; \
-	$(BIN)/python -m pytest -q -n $(JOBS) --ignore=test/unit/test_frontends_jax.py $(PYTEST_ARGS) || status=1; \
+	$(BIN)/python -m pytest -q $(JAX_TESTS) || status=1; \
+	$(BIN)/python -m pytest -q -n $(JOBS) $(JAX_TESTS:%=--ignore=%) $(PYTEST_ARGS) || status=1; \
 	exit $$status
+
+test-frontends: $(STAMP) ## install torch, torch-mlir and onnx ($(TORCH)) and run the tests that need them
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet '$(TORCH)' --editable '.[torch,onnx]'
+	$(BIN)/python -m pytest -q -n $(JOBS) $(FRONTEND_TESTS)
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check .
