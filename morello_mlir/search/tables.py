@@ -29,7 +29,7 @@ from ..actions import (
 from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES, is_float
 from ..targets import INFINITE, Target
-from .tilelists import Known, TileLists, axis_lists
+from .tilelists import Known, TileLists, axis_lists, decisive_lists
 
 __all__ = ["Tables"]
 
@@ -216,7 +216,7 @@ class Tables:
             self._enter(key, within, block)
         if "VRF" not in key.memories and not key.forked:
             known = self.source.seed(self, key, block) if self.source else None
-            self.impl.tile_pass(block, self.tile_lists(key), known)
+            self.impl.tile_pass(block, self.tile_lists(key, decisive=True), known)
         return block
 
     def _enter(self, key: TableKey, within: WithinAction, block: np.ndarray) -> None:
@@ -309,23 +309,27 @@ class Tables:
 
     # ------------------------------------------------------------ tiles
 
-    def tile_lists(self, key: TableKey) -> TileLists:
-        """The legal tiles of every size of the three axes at `key`."""
+    def tile_lists(self, key: TableKey, *, decisive: bool = False) -> TileLists:
+        """The legal tiles of every size of the three axes at `key`. decisive: without those that cannot be cheaper than
+        another of them, which changes no cost."""
         # All that decides which tiles are legal: widths of panels, and the rest of TileAction.requires.
         rounds = bool(key.operands[-1].dtype) and is_float(key.dtype)
         common = (key.function, rounds, key.forked, "VRF" in key.memories)
-        name = (*((key.pack_width(d), key.units(d)) for d in AXES), common)
+        name = (*((key.pack_width(d), key.units(d)) for d in AXES), common, decisive)
         if name not in self._lists:
-            cols = [self._axis_lists(key, d, (*name[i], *common)) for i, d in enumerate(AXES)]
+            cols = [self._axis_lists(key, d, (*name[i], *common), decisive) for i, d in enumerate(AXES)]
             self._lists[name] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
         return self._lists[name]
 
-    def _axis_lists(self, key: TableKey, dim: str, deciding: tuple[object, ...]) -> tuple[np.ndarray, ...]:
+    def _axis_lists(
+        self, key: TableKey, dim: str, deciding: tuple[object, ...], decisive: bool
+    ) -> tuple[np.ndarray, ...]:
         """The legal tiles of one axis. deciding: all of `key` that they depend on."""
-        name = (dim, tuple(self.sizes[dim]), deciding)
+        name = (dim, tuple(self.sizes[dim]), deciding, decisive)
         found = _axes.get(name)
         if found is None:
-            found = _axes[name] = axis_lists(self.sizes[dim], partial(self._tiles, key, dim))
+            lists = decisive_lists if decisive else axis_lists
+            found = _axes[name] = lists(self.sizes[dim], partial(self._tiles, key, dim))
             while len(_axes) > _MOST_AXES:
                 _axes.popitem(last=False)
         return found

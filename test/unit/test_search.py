@@ -6,17 +6,20 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_target import CHEAP_FORKS, SMALL
 
 from morello_mlir.actions import ParallelTile, action_of, child_specs, explore, key_of, limits_of
+from morello_mlir.actions.space import closure, steps
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search import passes_numba, passes_numpy
 from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
-from morello_mlir.search.tables import Tables
+from morello_mlir.search.tables import Tables, in_order
+from morello_mlir.search.tilelists import TileLists, axis_lists, decisive_lists
 from morello_mlir.spec import Layout, Spec, matmul_spec
 from morello_mlir.targets import INFINITE, TARGETS
 
@@ -178,6 +181,38 @@ def test_compiled_and_numpy_passes_fill_the_same_tables():
     a.table(goal), b.table(goal)
     assert a.tables.keys() == b.tables.keys()
     assert all((a.tables[k] == b.tables[k]).all() for k in a.tables)
+
+
+@st.composite
+def axes_with_tiles(draw):
+    """The sizes of an axis, and the legal tiles of each: all multiples of a panel, or so many units of a window."""
+    panel, unit = draw(st.sampled_from(((1, 0), (4, 0), (1, 3), (1, 8))))
+    size = draw(st.integers(1, 90))
+    units = (unit,) if unit else ()
+    sizes = in_order(closure(size * (unit or 1), units))
+
+    def tiles(size):
+        legal = (t for t in steps(size, units) if t < size and t % panel == 0) if size % (unit or 1) == 0 else ()
+        return [(t, size // t, size % t) for t in legal]
+
+    return sizes, tiles
+
+
+@settings(max_examples=60, deadline=None)
+@given(axes=st.tuples(axes_with_tiles(), axes_with_tiles()), seed=st.integers(0, 1 << 30))
+def test_tiles_that_are_left_out_change_no_cost(axes, seed):
+    axes = (*axes, ([1], lambda size: []))
+    rng = np.random.default_rng(seed)
+    start = rng.integers(1, 1000, [*(len(sizes) for sizes, _ in axes), 2]).astype(float)
+    start[rng.random(start.shape) < rng.random()] = INFINITE
+    blocks = []
+    for lists in (axis_lists, decisive_lists):
+        columns = [lists(sizes, tiles) for sizes, tiles in axes]
+        blocks.append(start.copy())
+        passes_numpy.tile_pass(blocks[-1], TileLists(*(tuple(c[i] for c in columns) for i in range(4))))
+        # At most 2^x and 3 * 2^y of each size.
+        assert lists is axis_lists or all((np.diff(column[0]) <= 2).all() for column in columns)
+    assert (blocks[0] == blocks[1]).all()
 
 
 def test_a_second_solve_is_remembered():
