@@ -405,6 +405,35 @@ def test_two_results_that_start_from_one_argument():
     check(second, a @ w + 2 * (a @ w + c))
 
 
+def test_what_a_result_on_the_way_starts_from():
+    """An argument, which is not written to; the result on the way has no place outside of the nest."""
+    p = Program()
+    x = p.argument(6, 5)
+    body = "%n = math.absf %o : f32\n%y = math.sqrt %n : f32"
+    first = p.combine(body, [], x, ["parallel"] * 2)
+    f = compiled(p, p.reduce("%y = arith.addf %a, %o : f32", first, [1], "0.0"))
+    x = numbers((6, 5))
+    before = x.copy()
+    check(f(x), np.sqrt(np.abs(x)).sum(1))
+    assert np.array_equal(x, before)
+
+
+def test_what_every_trip_of_a_loop_starts_from():
+    """A tensor that is made once, for one user: in the loop it is needed again."""
+    p = Program()
+    x = p.argument(6, 5)
+    wide = p.argument(6, 5, 3)
+    made = p.reduce("%n = math.absf %a : f32\n%y = arith.addf %n, %o : f32", wide, [2], "0.0")
+    p.line("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index\n%three = arith.constant 3 : index")
+    p.line(f"%all = scf.for %i = %zero to %three step %one iter_args(%last = {x.name}) -> ({x.type}) {{")
+    body = "%n = math.sqrt %o : f32\n%y = arith.addf %n, %a : f32"
+    y = p.combine(body, [Tensor("%last", x.shape, x.dtype)], made, ["parallel"] * 2)
+    p.line(f"scf.yield {y.name} : {y.type}\n}}")
+    f = compiled(p, Tensor("%all", x.shape, x.dtype))
+    x, wide = numbers((6, 5)), numbers((6, 5, 3), seed=1)
+    check(f(x, wide), x + 3 * np.sqrt(np.abs(wide).sum(2)))
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 64, 48), (8, 16, 32), (3, 7, 100)])
 def test_sums_that_are_the_same_along_a_dim_of_the_output(m, n, k):
     p = Program()

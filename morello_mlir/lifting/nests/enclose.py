@@ -43,6 +43,8 @@ class _Enclosure:
         self._loose = self._reshapes() + self._starts()
         #: Of ops that are computed here too, by their first results: the op here.
         self._here: dict[Any, Any] = {}
+        #: Where operands are read instead, by (first result of the op, operand): of the op, operand.
+        self._elsewhere: dict[tuple[Any, int], tuple[Any, int]] = {}
 
     def make(self) -> Any:
         root, outputs = self._root, self.nest.outputs
@@ -58,16 +60,15 @@ class _Enclosure:
             body = region.regions[0].blocks.append()
             with ir.InsertionPoint(body):
                 end = ir.Operation.create("scf.yield", operands=results)
-            elsewhere: dict[Any, Any] = {}
             for op in self._inside:
                 op.move_before(end)
                 self._adopt(op)
                 for r, result in enumerate(op.results):
                     if result in results:
-                        elsewhere |= self._destination(op, r, region)
+                        self._destination(op, r, region)
                     else:
                         self._scratch(op, len(op.operands) - len(op.results) + r)
-            self._number(region, elsewhere)
+            self._number(region)
         for number, value in enumerate(results):
             _replace_outside(value, region.results[number], region)
         after = region
@@ -145,27 +146,23 @@ class _Enclosure:
 
     # ------------------------------------------------------------ what members write
 
-    def _destination(self, op: Any, r: int, region: Any) -> dict[Any, Any]:
-        """Gives result r of `op` memory outside of the region. Returns where operands are read instead, by (op,
-        operand)."""
+    def _destination(self, op: Any, r: int, region: Any) -> None:
+        """Gives result r of `op` memory outside of the region."""
         i = len(op.operands) - len(op.results) + r
         start = op.operands[i]
         read = _is_read(op, i)
         if read and self._is_members(start) and len(list(start.uses)) == 1:
             # What it starts from is made here, for it alone: one memory serves both.
-            return self._destination(start.owner.operation, ir.OpResult(start).result_number, region)
-        if not self._is_inside(start) and not _is_empty(start) and _is_own(start):
-            return {}
+            self._destination(start.owner.operation, ir.OpResult(start).result_number, region)
+            return
+        if not self._is_inside(start) and not _is_empty(start) and _is_own(start, region.block):
+            return
         with ir.InsertionPoint(region):
-            kind = start.type
-            fresh = tensor.EmptyOp(list(kind.shape), kind.element_type).result
-        if not read:
+            fresh = _fresh(start)
+        if read:
+            self._start_from_copy(op, i, fresh)
+        else:
             op.operands[i] = fresh
-            return {}
-        with ir.InsertionPoint(op):
-            copied = self._fill(start, fresh, op) or linalg.copy(self._local(start, op), outs=[fresh]).owner.operation
-        op.operands[i] = copied.results[0]
-        return {(op.results[0], i): (copied, 0)}
 
     def _scratch(self, op: Any, i: int) -> None:
         """Gives operand `i`, what a result that stays in the region starts from, memory of its own there."""
@@ -173,9 +170,23 @@ class _Enclosure:
         if _is_empty(start):
             with ir.InsertionPoint(op):
                 op.operands[i] = start.owner.operation.clone().results[0]
-            return
-        fill = self._fill(start, None, op)
-        op.operands[i] = self._local(start, op) if fill is None else fill.results[0]
+        elif (fill := self._fill(start, None, op)) is not None:
+            op.operands[i] = fill.results[0]
+        elif _is_read(op, i) and not self._is_inside(start) and not _is_own(start, self._block):
+            # Others may need it as it is: bufferization would copy it to where the nest was not to read it from.
+            with ir.InsertionPoint(op):
+                fresh = _fresh(start)
+            self._start_from_copy(op, i, fresh)
+        else:
+            op.operands[i] = self._local(start, op)
+
+    def _start_from_copy(self, op: Any, i: int, fresh: Any) -> None:
+        """Lets `op` find what its operand `i` holds in `fresh`; the nest reads it from where it was."""
+        start = op.operands[i]
+        with ir.InsertionPoint(op):
+            copied = self._fill(start, fresh, op) or linalg.copy(self._local(start, op), outs=[fresh]).owner.operation
+        op.operands[i] = copied.results[0]
+        self._elsewhere[op.results[0], i] = (copied, 0)
 
     def _fill(self, value: Any, out: Any, before: Any) -> Any:
         """An op of its own, before `before`, that fills `out` (None: new memory) as the one that makes `value`, a
@@ -191,7 +202,7 @@ class _Enclosure:
 
     # ------------------------------------------------------------ the rest
 
-    def _number(self, region: Any, elsewhere: dict[Any, Any]) -> None:
+    def _number(self, region: Any) -> None:
         """Numbers the ops inside, and writes what the nest is onto the root."""
         nest = self.nest
         numbers: dict[Any, int] = {}
@@ -203,7 +214,7 @@ class _Enclosure:
         dtypes = {int(v.attr or 0): v.dtype for v in nest.body.values if v.op == "input"}
         for k, read in enumerate(nest.inputs):
             owner = self._here.get(read.op.results[0], read.op)
-            op, operand = elsewhere.get((owner.results[0], read.operand), (owner, read.operand))
+            op, operand = self._elsewhere.get((owner.results[0], read.operand), (owner, read.operand))
             accesses.append(Access(dtypes[k], f"{numbers[op.results[0]]}.{operand}", read.indices))
         for r, written in enumerate(nest.outputs):
             accesses.append(Access(nest.body.values[nest.body.outputs[r]].dtype, str(r), written.indices))
@@ -266,9 +277,15 @@ def _is_empty(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "tensor.empty"
 
 
-def _is_own(value: Any) -> bool:
-    """Whether an op makes a tensor for one user alone, which may then write to it."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name == "arith.constant":
+def _fresh(value: Any) -> Any:
+    """An empty tensor like `value`."""
+    return tensor.EmptyOp(list(value.type.shape), value.type.element_type).result
+
+
+def _is_own(value: Any, block: Any) -> bool:
+    """Whether an op of `block`, which runs as often as its user there, makes a tensor for one user alone, which may
+    then write to it."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.block != block:
         return False
     return len(list(value.uses)) == 1 and value.owner.operation.name.startswith("linalg.")
 
