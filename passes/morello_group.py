@@ -45,6 +45,7 @@ class MorelloGroup(Pass):
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors and outcome.members:
                     _prepare_members(each, outcome)
+            lifting.join_empties(op)
             lifting.erase_unused(op)
         clear_tags(op)
         number = 0

@@ -6,7 +6,15 @@
 from .aliases import Aliases, nested_ops
 from .constants import with_constants
 from .explain import aliases_around, enclosing_module, explain, survey
-from .inputs import add_afterwards, erase_unused, own_empties, own_zero_fill, read_operands_through, read_through_copies
+from .inputs import (
+    add_afterwards,
+    erase_unused,
+    join_empties,
+    own_empties,
+    own_zero_fill,
+    read_operands_through,
+    read_through_copies,
+)
 from .loops import Loop
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
@@ -26,6 +34,7 @@ __all__ = [
     "enclosing_module",
     "erase_unused",
     "explain",
+    "join_empties",
     "make_plan",
     "nested_ops",
     "own_empties",

@@ -192,6 +192,48 @@ def own_empties(root: Any) -> None:
                 user.operands[use.operand_number] = empty.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
+def join_empties(root: Any) -> None:
+    """Lets elementwise ops under `root` that follow one another by single uses write to one `tensor.empty`, the first
+    one's. Where a product is summed over loops around its Spec, what is done to the sums takes their places."""
+    for op in [o for o in nested_ops(root) if is_structured(o)]:
+        room = _room_of_input(op)
+        if room is not None:
+            op.operands[len(op.operands) - 1] = room
+
+
+def _room_of_input(op: Any) -> Any:
+    """The `tensor.empty` in whose place an input of `op` is that `op`, which writes to another, may overwrite: nobody
+    else reads the input, and each of its elements is read where that of the result goes. None: there is no such one."""
+    inputs, outputs = operands_of(op)
+    if len(outputs) != 1 or not _is_empty(outputs[0]):
+        return None
+    maps = indexing_maps(op)
+    if not maps[-1].is_permutation:
+        return None
+    for value, its_map in zip(inputs, maps, strict=False):
+        if value.type == outputs[0].type and its_map == maps[-1]:
+            room = _room(value)
+            if room is not None and room.owner.operation.block == op.block:
+                return room
+    return None
+
+
+def _room(value: Any) -> Any:
+    """The `tensor.empty` in whose place a tensor is, which is used once, by way of inits; None where there is none."""
+    while not _is_empty(value):
+        if isinstance(value.owner, ir.Block) or not is_structured(value.owner) or len(list(value.uses)) != 1:
+            return None
+        outputs = operands_of(value.owner.operation)[1]
+        if len(outputs) != 1:
+            return None
+        (value,) = outputs
+    return value
+
+
+def _is_empty(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and bool(value.owner.operation.name == "tensor.empty")
+
+
 def add_afterwards(op: Any) -> None:
     """Lets a contraction on tensors start from zeros, and adds what it started from to its result: an operand of the
     ops that follow, which its Spec does too, is only read."""
