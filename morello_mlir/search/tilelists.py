@@ -33,9 +33,9 @@ def axis_lists(sizes: list[int], tiles: Callable[[int], list[tuple[int, int, int
 def decisive_lists(sizes: list[int], tiles: Callable[[int], list[tuple[int, int, int]]]) -> tuple[np.ndarray, ...]:
     """`axis_lists` without the tiles that cannot be cheaper than another: those of which twice as large ones are tried.
 
-    Of a size `s = q t + r`, tiles of 2 t cost no more than tiles of t: each of them costs at most 2 C(t), since t is a tile
-    of it, and where q is odd what is left over costs at most C(t) + C(r), t being a tile of that as well. So at most
-    two tiles of a size are left instead of all on the scale, and the costs of every cell are the same.
+    Of a size `s = q t + r`, tiles of 2 t cost no more than tiles of t: each of them costs at most 2 C(t), since t is a
+    tile of it, and where q is odd what is left over costs at most C(t) + C(r), t being a tile of that as well. So at
+    most two tiles of a size are left instead of all on the scale, and the costs of every cell are the same.
     """
     legal = {size: tiles(size) for size in sizes}
     tried = {size: {tile for tile, _, _ in ways} for size, ways in legal.items()}
