@@ -2,7 +2,7 @@
 
     morello-bufferize        tensors to memrefs that are freed again; tags on linalg ops survive
     morello-lower-upstream   whatever is left, to the llvm dialect
-    morello-default          group, bufferize, lift, search, apply, lower
+    morello-default          legalize, group, bufferize, lift, search, apply, lower
 
 Every function returns the elements of a pipeline on `builtin.module`, as text (see `registry.NamedPipeline`).
 """
@@ -97,12 +97,13 @@ def morello_lower_upstream(embedded: bool = False) -> str:
 
 
 def morello_default(settings: Settings) -> str:
-    """Group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect"""
+    """Legalize, group, bufferize, lift, search, apply, and lower the rest: the whole way to the llvm dialect"""
     return ",".join(text for text in stages(settings, embedded=False).values() if text)
 
 
 def stages(settings: Settings, *, embedded: bool = True) -> dict[str, str]:
-    """`morello-default` in the pieces that `compile()` times: `lift`, `search`, `apply`, `lower`; some may be empty.
+    """`morello-default` in pieces: `legalize` (to linalg), and those that `compile()` times: `lift`, `search`, `apply`,
+    `lower`. Some may be empty.
 
     embedded: as for `morello_lower_upstream`.
     """
@@ -124,6 +125,7 @@ def stages(settings: Settings, *, embedded: bool = True) -> dict[str, str]:
     # Without our passes, Specs that are written in the module are what they compute.
     lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain, early)
     return {
+        "legalize": "morello-legalize-tosa",
         "lift": ",".join(text for text in lifting if text),
         "search": search,
         "apply": apply,

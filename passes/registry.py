@@ -40,6 +40,7 @@ PASSES: dict[str, str] = {
     "morello-legalize-float": "morello_mlir.passes.morello_legalize_float:LegalizeFloat",
     "morello-legalize-int-memory": "morello_mlir.passes.morello_legalize_int_memory:LegalizeIntMemory",
     "morello-legalize-tensor": "morello_mlir.passes.morello_legalize_tensor:LegalizeTensor",
+    "morello-legalize-tosa": "morello_mlir.passes.morello_legalize_tosa:LegalizeTosa",
     "morello-lift": "morello_mlir.passes.morello_lift:MorelloLift",
     "morello-outline": "morello_mlir.passes.morello_outline:MorelloOutline",
     "morello-parallel-to-pool": "morello_mlir.passes.morello_parallel_to_pool:ParallelToPool",

@@ -133,10 +133,11 @@ class _Builder:
         from . import statistics
 
         signature = self._prepare()
-        before = statistics.linalg_ops(self.module).total()
-        flops = statistics.contraction_flops(self.module)
         request = self.request
         stages = pipelines.stages(request.settings)
+        self._run(stages["legalize"])
+        before = statistics.linalg_ops(self.module).total()
+        flops = statistics.contraction_flops(self.module)
         self._stage("lift", stages["lift"])
         self.constants.name_contents(self.module)
         self._stage("search", stages["search"])

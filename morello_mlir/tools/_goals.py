@@ -74,7 +74,8 @@ def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> 
     module, settings = load(path), Settings(target.name, threads=threads)
     with module.context:
         notebook.note("lifting")
-        said = run_pipeline(module.operation, f"builtin.module({stages(settings)['lift']})")
+        pieces = stages(settings)
+        said = run_pipeline(module.operation, f"builtin.module({pieces['legalize']},{pieces['lift']})")
         found: dict[tuple[Goal, str | None], Asked] = {}
         calls = _calls(module)
         for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
