@@ -150,6 +150,46 @@ def test_reductions(op, dtype, init, reference):
     check(f(x), np.asarray(reference(x if dtype != "f16" else x.astype("f8"), axis=1)), dtype)
 
 
+_BETTER = {
+    "until": "%y = arith.maximumf %a, %m : f32\n %c = arith.cmpf ogt, %a, %m : f32",
+    "num": "%c = arith.cmpf ogt, %a, %m : f32\n %y = arith.select %c, %a, %m : f32",
+    "tosa": "%u = arith.cmpf ugt, %a, %m : f32\n %o = arith.cmpf ord, %m, %m : f32\n"
+    "%c = arith.andi %u, %o : i1\n %y = arith.select %c, %a, %m : f32",
+}
+
+
+@pytest.mark.parametrize("kind", _BETTER)
+@pytest.mark.parametrize("start", ["0xFF800000", "0.5", "-3.40282347E+38", "0x7F800000"])
+def test_argmax_starts_from_any_number(kind, start):
+    text = f"""func.func @f(%x: tensor<8x9xf32>) -> tensor<8xi32> {{
+      %low = arith.constant {start} : f32
+      %zero = arith.constant 0 : i32
+      %e0 = tensor.empty() : tensor<8xf32>
+      %e1 = tensor.empty() : tensor<8xi32>
+      %f0 = linalg.fill ins(%low : f32) outs(%e0 : tensor<8xf32>) -> tensor<8xf32>
+      %f1 = linalg.fill ins(%zero : i32) outs(%e1 : tensor<8xi32>) -> tensor<8xi32>
+      %r:2 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+          affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}}
+          ins(%x : tensor<8x9xf32>) outs(%f0, %f1 : tensor<8xf32>, tensor<8xi32>) {{
+      ^bb0(%a: f32, %m: f32, %n: i32):
+        %i = linalg.index 1 : index
+        %p = arith.index_cast %i : index to i32
+        {_BETTER[kind]}
+        %q = arith.select %c, %p, %n : i32
+        linalg.yield %y, %q : f32, i32
+      }} -> (tensor<8xf32>, tensor<8xi32>)
+      return %r#1 : tensor<8xi32>
+    }}"""
+    module = morello_mlir.compile(text, memo="off")
+    assert module.left == 0
+    x = numbers((8, 9))
+    least = np.finfo("f4").min
+    x[1], x[2], x[3, 4], x[4, 2:4], x[5, ::2], x[6], x[7] = -np.inf, -1.0, np.nan, np.nan, np.inf, least, -np.inf
+    x[5, 3], x[6, 2:5], x[7, 5] = np.nan, [0.5, 0.75, 0.75], least
+    naive = morello_mlir.compile(text, memo="off", optimize=False)
+    np.testing.assert_array_equal(module.f(x), naive.f(x))
+
+
 @pytest.mark.parametrize("nan", [False, True])
 def test_argmax(nan):
     text = """func.func @f(%x: tensor<5x21xf32>) -> (tensor<5xf32>, tensor<5xi64>) {

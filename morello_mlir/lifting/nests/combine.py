@@ -117,23 +117,26 @@ class Reductions:
         value, position = self._scalars.value(leaves[v]), self._scalars.value(leaves[p])
         if not self._counts(position):
             raise NotLifted("what it takes for positions are not those along one loop")
-        starts = constant_in(self.b, self._init(of)), constant_in(self.b, self._init(r))
-        if not _is_identity(starts[0], extremum, dtype) or starts[1] != 0:
-            raise NotLifted("an extremum and its position do not start from nothing")
+        init = self._init(of)
+        start = constant_in(self.b, init)
+        if start is None or start != start or constant_in(self.b, self._init(r)) != 0:
+            raise NotLifted("an extremum and its position do not start from constants, the position 0")
         if kind == "until" and not self._without_nan():
-            return self._until_nan(extremum, value, position)
+            value = self._until_nan(extremum, value, position)
         passes_over = kind in ("until", "num") and is_float(dtype)
+        if not _is_identity(start, extremum, dtype):
+            # What is no better than the start is as good as it: the first of them is at 0, where the start is.
+            value = self.b.op(f"{extremum}num" if passes_over else extremum, value, init)
         return self.b.reduce(f"arg{extremum}{'num' if passes_over else ''}", value, position)
 
     def _until_nan(self, extremum: str, value: int, position: int) -> int:
-        """The position of the extremum of what comes before the first NaN."""
+        """What comes before the first NaN, and after it what no extremum is."""
         b = self.b
         dtype, positions = b.dtype(value), b.dtype(position)
         far = b.const((1 << (31 if positions == "i32" else 63)) - 1, positions)
         first = b.reduce("min", b.op("select", b.cmp("uno", value, value), position, far))
         worst = b.const(float("-inf") if extremum == "max" else float("inf"), dtype)
-        before = b.op("select", b.cmp("slt", position, first), value, worst)
-        return b.reduce(f"arg{extremum}num", before, position)
+        return b.op("select", b.cmp("slt", position, first), value, worst)
 
     def _counts(self, position: int) -> bool:
         """Whether a value counts the iterations of the op's only reducing loop from 0."""
@@ -248,6 +251,10 @@ def _pairs(floats: bool) -> list[tuple[str, str, str]]:
             forms.append((f"y0 = select({better}, x2, x0); {position}", "num" if floats else "first", name))
             if floats:
                 forms.append((f"y0 = {name}num(x0, x2); {position}", "num", name))
+        if floats:
+            # TOSA's: NaN is better than any number, and nothing better than NaN.
+            better = f"and(cmp(u{test}, x2, x0), cmp(ord, x0, x0))"
+            forms.append((f"k = {better}; y0 = select(k, x2, x0); y1 = select(k, x3, x1)", "first", name))
         keep = f"cmp({sign}{test}, x0, x2)"
         same = "cmp(oeq, x0, x2)" if floats else "cmp(eq, x0, x2)"
         if floats:
