@@ -88,7 +88,8 @@ class NestSpec(Hashed):
 
     An output has a stride along every parallel dim, and along the scan dims along which its value varies (no two points
     write one element). It may have one along others: there its value is repeated. Raises SpecError where that is not
-    so, or something does not fit.
+    so, or something does not fit. What is repeated is made of
+    reductions, or one that an earlier output is (its name is then that of another output).
     """
 
     dims: tuple[int, ...]
@@ -140,9 +141,12 @@ class NestSpec(Hashed):
         out, at = self.outputs[k], self.body.outputs[k]
         if out.dtype != self.body.values[at].dtype:
             raise SpecError(f"output {k} is {out.dtype}, and {self.body.values[at].dtype} in the body")
+        repeats = self.body.values[at].reduces and at not in self.body.outputs[:k]
         for d, n in enumerate(self.dims):
             if n > 1 and not out.strides[d] and (not self.scan[d] or d in self.varies[at]):
                 raise SpecError(f"output {k} varies along d{d}, and has no stride there")
+            if n > 1 and out.strides[d] and self.scan[d] and repeats:
+                raise SpecError(f"output {k} is a reduction along d{d}, and has a stride there")
         # Written once each: a stride reaches over all that the smaller ones do.
         reach = 1
         for stride, n in sorted((s, n) for s, n in zip(out.strides, self.dims, strict=True) if s and n > 1):

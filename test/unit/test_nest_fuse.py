@@ -104,6 +104,45 @@ def test_reductions_over_different_dims_are_two_nests():
     assert len(nests(p, rows, columns)) == 2
 
 
+@pytest.mark.parametrize(
+    ("scalar", "bodies"),
+    [
+        ("%y = arith.negf %a : f32", ["s = sum(x0); y = neg(s)"]),
+        ("%one = arith.constant 1.0 : f32\n%y = arith.mulf %a, %one : f32", ["y = x0", "y = sum(x0)"]),
+    ],
+)
+def test_what_is_repeated_along_a_scan_is_made_of_reductions(scalar, bodies):
+    p = Program()
+    x = p.argument(17, 5)
+    total = p.reduce("%y = arith.addf %a, %o : f32", x, [0], "0.0")
+    assert [body(n) for n in nests(p, p.map(scalar, total, shape=(5, 17), maps=["(d0)"]))] == bodies
+
+
+def test_what_reads_a_result_leaves_the_op_of_another_alone():
+    """A pair of reductions of which one has no form that nests know, and the other has no use but an unread one."""
+    p = Program()
+    x = p.argument(17, 5)
+    low, zero = p.fill((5,), "f32", "0xFF800000"), p.fill((5,), "i64", "0")
+    p.line(
+        f"""%m:2 = linalg.generic {{
+          indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>],
+          iterator_types = ["reduction", "parallel"]}}
+          ins({x.name} : {x.type}) outs({low.name}, {zero.name} : {low.type}, {zero.type}) {{
+        ^bb0(%a: f32, %o: f32, %p: i64):
+          %i = linalg.index 0 : index
+          %j = arith.index_cast %i : index to i64
+          %c = arith.cmpf ogt, %a, %o : f32
+          %y = arith.select %c, %a, %o : f32
+          %q = arith.select %c, %j, %p : i64
+          linalg.yield %y, %q : f32, i64
+        }} -> ({low.type}, {zero.type})"""
+    )
+    largest, position = Tensor("%m#0", (5,), "f32"), Tensor("%m#1", (5,), "i64")
+    y = p.map("%y = arith.negf %b : f32", position, largest, shape=(5, 17), maps=["(d0)", "(d0)"])
+    found, _, module = lift(p.text(y))
+    assert "y = neg(x0)" in map(body, found) and module.count("linalg.generic") == 1
+
+
 def test_a_reduction_of_a_reduction_is_two_nests():
     p = Program()
     x = p.argument(5, 6)

@@ -85,6 +85,7 @@ def test_bad_bodies(text, why):
         ('Map([2], (f32, GL, [1]), (f32, GL, [1, 1]), "y = x0", serial)', "1 strides"),
         ('Map([2], (f32, GL, [1]), (f64, GL, [1]), "y = x0", serial)', "output 0 is f64"),
         ('Map([2], (f32, GL, [1]), (f32, GL, [0]), "y = x0", serial)', "has no stride"),
+        ('Compose([2, 3 scan], (f32, GL, [3, 1]), (f32, GL, [3, 1]), "y = sum(x0)", serial)', "is a reduction along d1"),
         ('Map([2, 3], (f32, GL, [3, 1]), (f32, GL, [2, 1]), "y = x0", serial)', "written more than once"),
         ('Map([2], (f32, L9, [1]), (f32, GL, [1]), "y = x0", serial)', "unknown memory"),
         ('Map([2], (f32, GL, [1]), (f32, GL, [1], is x1), "y = x0", serial)', "there are 1 inputs"),

@@ -75,10 +75,11 @@ def _build(root: Structured, around: Surroundings, most: int) -> Nest:
         builder = _Builder(root, space, around, left_out, most)
         try:
             nest = builder.build()
-            if scanning is None or scanning in nest.members or scanning in nest.copies:
+            repeated = nest.repeated_reduction
+            if repeated is None and (scanning is None or scanning in nest.members or scanning in nest.copies):
                 return nest
-            # The dims that were scanned for it must go again.
-            left_out.add(scanning)
+            # The dims that were scanned for it must go again; without such, what is written there.
+            left_out.add(scanning if scanning is not None else repeated)
         except _Restart as restart:
             space, scanning = restart.space, restart.op or scanning
             continue
@@ -176,9 +177,9 @@ class _Builder:
         for op in found:
             for value in op.operands:
                 owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
-                if owner is None or value in needed or owner in found or owner.block != self.root.op.block:
+                if owner is None or owner in found or owner.block != self.root.op.block:
                     continue
-                if self.around.facts(owner) is not None and not _used_anywhere(owner, found):
+                if needed.isdisjoint(owner.results) and self.around.facts(owner) is not None and not _used_anywhere(owner, found):
                     found.append(owner)
         return found
 

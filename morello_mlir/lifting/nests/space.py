@@ -8,7 +8,7 @@ from typing import Any
 
 from morello_mlir.nests import Body
 
-from .index import Index
+from .index import Index, dims_of
 from .structured import Structured
 
 
@@ -84,3 +84,13 @@ class Nest:
     outputs: tuple[Written, ...]
     members: tuple[Any, ...]
     copies: tuple[Any, ...] = ()
+
+    @property
+    def repeated_reduction(self) -> Any:
+        """The op of the first output that is a reduction, where it is one at every point along scan dims: no nest
+        writes that, as the reduction has no other name. Else None."""
+        first = dict(zip(reversed(self.body.outputs), reversed(self.outputs), strict=True))
+        for value, written in first.items():
+            if self.body.values[value].reduces and not dims_of(written.indices).isdisjoint(self.space.scanned):
+                return written.op
+        return None
