@@ -315,9 +315,10 @@ class Tables:
         # All that decides which tiles are legal: widths of panels, and the rest of TileAction.requires.
         rounds = bool(key.operands[-1].dtype) and is_float(key.dtype)
         common = (key.function, rounds, key.forked, "VRF" in key.memories)
-        name = (*((key.pack_width(d), key.units(d)) for d in AXES), common, decisive)
+        widths = tuple((key.pack_width(d), key.units(d)) for d in AXES)
+        name = (widths, common, decisive)
         if name not in self._lists:
-            cols = [self._axis_lists(key, d, (*name[i], *common), decisive) for i, d in enumerate(AXES)]
+            cols = [self._axis_lists(key, d, (*widths[i], *common), decisive) for i, d in enumerate(AXES)]
             self._lists[name] = TileLists(*(tuple(c[i] for c in cols) for i in range(4)))  # type: ignore[arg-type]
         return self._lists[name]
 
