@@ -34,7 +34,7 @@ from .space import (
     steps,
     tiles,
 )
-from .state import OperandState, TableKey, footprint, key_of, spec_of
+from .state import OperandState, TableKey, canonical_stride, footprint, key_of, spec_of
 from .tile import ExchangeAction, TileAction, ToAccumAction, WithinAction
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "ToAccumAction",
     "WithinAction",
     "action_of",
+    "canonical_stride",
     "check",
     "check_tree",
     "child_specs",

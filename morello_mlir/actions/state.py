@@ -109,11 +109,7 @@ class TableKey:
         while an operand is there."""
 
         def plain(i: int, o: OperandState) -> OperandState:
-            stride = o.stride
-            if o.memory in ("L1", "VRF") and i != 1:
-                stride = None
-            elif stride is not None and (stride <= LINE or o.memory == "L1"):
-                stride = LINE if stride >= target.vector_bytes else 1
+            stride = canonical_stride(i, o.memory, o.stride, target)
             return o if stride == o.stride else replace(o, stride=stride)
 
         far = self.far and "GL" in self.memories
@@ -172,6 +168,15 @@ class TableKey:
         """The same of panels alone."""
         found = ((o.layout.panels, self.names(i)) for i, o in enumerate(self.operands))
         return math.lcm(*(panels[1] for panels, names in found if panels and names[panels[0]] == dim))
+
+
+def canonical_stride(i: int, memory: str, stride: int | None, target: Target) -> int | None:
+    """The row stride class that stands for `stride` of operand `i` in `memory` (see `TableKey.canonical`)."""
+    if memory in ("L1", "VRF") and i != 1:
+        return None
+    if stride is not None and (stride <= LINE or memory == "L1"):
+        return LINE if stride >= target.vector_bytes else 1
+    return stride
 
 
 def key_of(spec: Spec, target: Target) -> TableKey:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 
-from ..actions import OperandState, TableKey, key_of, limits_of, matters, spec_of
+from ..actions import OperandState, TableKey, canonical_stride, key_of, limits_of, matters, spec_of
 from ..errors import SpecError
 from ..search.tables import AXES
 from ..spec import DTYPE_BYTES, FUNCTIONS, Layout, Spec, dtype_bytes
@@ -163,11 +162,8 @@ def specs_at_a_point(key: TableKey, target: Target, largest_class: int = MAX_STR
     for i, state in enumerate(key.operands):
         if not state.layout.is_packed:
             classes = (1 << x for x in range(largest_class.bit_length()))
-            count *= sum(
-                memo_key(key.with_operand(i, replace(state, stride=c)), target) == key
-                for c in classes
-                if c >= dtype_bytes(key.dtype_of(i))
-            )
+            wide = [c for c in classes if c >= dtype_bytes(key.dtype_of(i))]
+            count *= sum(canonical_stride(i, state.memory, c, target) == state.stride for c in wide)
     return count
 
 

@@ -11,10 +11,11 @@ from types import ModuleType
 
 import numpy as np
 
-from ..actions import Action, MoveAction, ParallelTile, SerialAction, TableKey, TileAction, kernels, moves, scale
+from ..actions import Action, MoveAction, ParallelTile, SerialAction, TableKey, TileAction, scale
 from ..actions.space import groups, holds, serials
+from ..search.catalog import Catalog
 from ..search.tables import AXES, Tables
-from ..targets import INFINITE, Target
+from ..targets import INFINITE
 
 #: No implementation, or (in a policy that is not complete) not known.
 NONE = -1
@@ -35,9 +36,10 @@ def kernels_of_policies() -> ModuleType:
         return policy_numpy
 
 
-def actions_of(key: TableKey, largest: dict[str, int], target: Target) -> list[Action]:
+def actions_of(key: TableKey, largest: dict[str, int], catalog: Catalog) -> list[Action]:
     """Every action at `key`, by number, in the order in which reconstruction tries them; tiles up to `largest`."""
-    out = [*kernels(key, target), *serials(key, target), *moves(key, target)]
+    target = catalog.target
+    out = [*catalog.kernels(key), *serials(key, target), *catalog.moves(key)]
     for dim in AXES:
         shared = (ParallelTile(dim, step, group) for group in groups(key) for step in scale(largest[dim]))
         out += [a for a in shared if holds(a.requires(key, target))]
@@ -53,7 +55,7 @@ def choose(tables: Tables, key: TableKey, impl: ModuleType | None = None) -> tup
     impl = impl or kernels_of_policies()
     block = tables.table(key)
     choice = np.full(block.shape, NONE, np.int16)
-    actions = actions_of(key, {d: tables.sizes[d][-1] for d in AXES}, tables.target)
+    actions = actions_of(key, {d: tables.sizes[d][-1] for d in AXES}, tables.catalog)
     codes = np.full((3, max(block.shape[:3])), NONE, np.int16)
     for code, action in enumerate(actions):
         if isinstance(action, TileAction):

@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InputError
+from ..search.catalog import Catalog
 from ..search.tables import AXES, Tables
 from ..targets import Target
 from .coordinates import key_text, memo_key, parse_key
 from .database import vacuum
 from .families import Family, Root
 from .memo import Layer
-from .reach import Point, Reach, SharedTables
-from .record import Record, action_from, decode, encode
+from .reach import Reach, SharedTables
+from .record import Record, decode, encode
 from .store import Store
-from .table import points_of, reached_record, records_of
+from .table import reached_record, records_of, states_of
 
 #: What one process takes at least, for the tables of one root and their policies.
 PROCESS_BYTES = 700 << 20
@@ -101,8 +102,9 @@ def work(task: Task) -> list[tuple[str, bytes]]:
 def _whole_tables(task: Task, target: Target, shared: SharedTables) -> Iterator[tuple[str, bytes]]:
     """Every table of every root, each once, those that others need first."""
     done: set[str] = set()
+    catalog = Catalog(target)
     for root in task.roots:
-        tables = Tables(dict.fromkeys(AXES, task.largest), target.limits, target, source=shared)
+        tables = Tables(dict.fromkeys(AXES, task.largest), target.limits, target, source=shared, catalog=catalog)
         tables.table(root.key)
         for key in list(tables.tables):
             name = key_text(memo_key(key, target))
@@ -126,14 +128,7 @@ def keep(store: Store, target: Target, results: Iterable[tuple[str, bytes]]) -> 
 
 def joined_with(record: Record, known: Iterable[Record], target: Target) -> Record:
     """`record`, with what incomplete records of the same key know besides."""
-    key = parse_key(record.key)
-    states: dict[Point, Any] = {}
-    for one in (*(r for r in known if not r.complete), record):
-        actions = [action_from(label, key) for label in one.actions]
-        for point, number in points_of(one):
-            m, k, n = (axis[i] for axis, i in zip(one.sizes, point[:3], strict=True))
-            states[m, k, n, point[3]] = actions[number]
-    return reached_record(key, states, target)
+    return reached_record(parse_key(record.key), states_of([*(r for r in known if not r.complete), record]), target)
 
 
 def run(

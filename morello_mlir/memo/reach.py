@@ -7,24 +7,25 @@ goals share almost all of their sub-goals.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from ..actions import Action, TableKey, remaining
-from ..search.tables import AXES, Tables
+from ..actions import Action, TableKey
+from ..search.catalog import Catalog
+from ..search.tables import AXES, Tables, depth
 from ..search.tilelists import Known
-from ..targets import Target
+from ..targets import Target, ceil_div
 from . import policy
 from .coordinates import memo_key
 from .families import Root
+from .states import States
 
 #: Tables of goals before this one, kept for the next.
 SHARED_BYTES = 800 << 20
 
-Point = tuple[int, int, int, int]
 #: Which action is chosen at each cell `[m, k, n, limit]`, by number, and the actions.
 Policy = tuple[np.ndarray, list[Action]]
 #: The sizes of a block by dim, in the order of its axes.
@@ -98,50 +99,77 @@ class Reach:
 
     def __init__(self, target: Target):
         self.target = target
-        self.states: dict[TableKey, dict[Point, Action]] = {}
+        self.catalog = Catalog(target)
+        self.states: dict[TableKey, States] = {}
 
     def add(self, root: Root, shared: SharedTables) -> None:
         """The states of the optima of all goals of `root`."""
-        tables = Tables(root.largest, self.target.limits, self.target, source=shared)
+        tables = Tables(root.largest, self.target.limits, self.target, source=shared, catalog=self.catalog)
         tables.table(root.key)
-        walk = _Walk(tables, shared, self.states)
-        walk.run((root.key, size, self.target.limits) for size in root.sizes)
+        _Walk(tables, shared, self.states).run(root)
 
-    def tabled(self) -> Iterator[tuple[TableKey, dict[Point, Action]]]:
+    def tabled(self) -> Iterator[tuple[TableKey, States]]:
         """The states that a memo keeps: where the output is in registers only kernels are left to be priced."""
-        return ((key, states) for key, states in self.states.items() if "VRF" not in key.memories)
+        return iter(self.states.items())
 
 
 class _Walk:
-    def __init__(self, tables: Tables, shared: SharedTables, states: dict[TableKey, dict[Point, Action]]):
+    """Follows the optima of one root, table by table from the top, all points of a table at once."""
+
+    def __init__(self, tables: Tables, shared: SharedTables, states: dict[TableKey, States]):
         self.tables = tables
+        self.target = tables.target
         self.shared = shared
         self.states = states
+        self.waiting: dict[TableKey, list[np.ndarray]] = {}
 
-    def run(self, starts: Iterable[tuple[TableKey, tuple[int, ...], Mapping[str, int]]]) -> None:
-        target = self.tables.target
-        stack = list(starts)
-        while stack:
-            key, size, left = stack.pop()
-            key = memo_key(key, target)
-            axis = key.limit_axis()
-            limit = left[axis] // target.cache(axis).step if axis else 0
-            known = self.states.setdefault(key, {})
-            point = (size[0], size[1], size[2], limit)
-            if point in known:
-                continue
-            action = self._action(key, point)
-            known[point] = action
-            dims: dict[str, Any] = {"b": 1, **dict(zip(AXES, size, strict=True))}
-            after = remaining(action, key, dims, left, target)
-            for child in action.children(key, dims):
-                if child.count:
-                    stack.append((child.key, tuple(int(child.dims[d]) for d in AXES), after))
+    def run(self, root: Root) -> None:
+        top = [self._limit(root.key, root.key, np.zeros(1, np.int64), {})]
+        sizes = np.array(root.sizes, np.int64)
+        self._wait(root.key, np.column_stack([sizes, np.broadcast_to(top[0], len(sizes))]))
+        while self.waiting:
+            # Moves and threads lead to deeper tables, tiles to the same one.
+            key = min(self.waiting, key=depth)
+            found = self.states.setdefault(key, States())
+            while key in self.waiting:
+                points = found.unknown(np.concatenate(self.waiting.pop(key)))
+                if len(points):
+                    self._follow(key, points, found)
 
-    def _action(self, key: TableKey, point: Point) -> Action:
+    def _wait(self, key: TableKey, points: np.ndarray) -> None:
+        self.waiting.setdefault(key, []).append(points)
+
+    def _follow(self, key: TableKey, points: np.ndarray, found: States) -> None:
+        """Adds `points` of the table of `key` to what was found, and has their children wait."""
         choice, actions = self.shared.policy(self.tables, key)
-        number = self.tables.number
-        code = choice[number["m"][point[0]], number["k"][point[1]], number["n"][point[2]], point[3]]
-        if code < 0:
-            raise AssertionError(f"an optimum of {key} leads to {point}, which has no implementation")
-        return actions[code]
+        # Sizes of the scale are in ascending order.
+        at = [np.searchsorted(self.tables.sizes[d], points[:, i]) for i, d in enumerate(AXES)]
+        codes = choice[at[0], at[1], at[2], points[:, 3]]
+        if (codes < 0).any():
+            where = tuple(points[codes < 0][0])
+            raise AssertionError(f"an optimum of {key} leads to {where}, which has no implementation")
+        for code in np.unique(codes):
+            here = points[codes == code]
+            found.add(here, actions[code])
+            self._leave(key, here, actions[code])
+
+    def _leave(self, key: TableKey, points: np.ndarray, action: Action) -> None:
+        """Has wait what `action` leads to."""
+        dims: dict[str, Any] = {"b": 1, **{d: points[:, i] for i, d in enumerate(AXES)}}
+        for child in action.children(key, dims):
+            below = key if child.key is key else memo_key(child.key, self.target)
+            if "VRF" in below.memories:
+                continue
+            limit = self._limit(key, below, points[:, 3], action.uses(key, dims, self.target))
+            columns = [np.broadcast_to(x, len(points)) for x in (*(child.dims[d] for d in AXES), limit)]
+            self._wait(below, np.column_stack(columns)[np.broadcast_to(child.count, len(points)) > 0])
+
+    def _limit(self, key: TableKey, below: TableKey, limit: np.ndarray, used: Mapping[str, Any]) -> np.ndarray:
+        """The limit index in the table of `below`, from that in the one of `key` and what is used on the way."""
+        axis = below.limit_axis()
+        if axis is None:
+            return np.zeros_like(limit)
+        step = self.target.cache(axis).step
+        # Where a limit begins to matter, nothing has been taken yet.
+        before = limit if axis == key.limit_axis() else self.target.limits[axis] // step
+        return before - ceil_div(np.asarray(used.get(axis, 0)), step)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from . import policy
 from .boxes import NOTHING, compress, volume_of
 from .coordinates import key_text, memo_key, on_scale, specs_at_a_point
 from .record import Record, action_from, used_only
+from .states import States
 
 Sizes = tuple[tuple[int, ...], ...]
 
@@ -143,24 +143,28 @@ def _fill(choice: np.ndarray, known: np.ndarray, record: Record, tables: Tables,
     known[at] |= new
 
 
-def reached_record(key: TableKey, states: Mapping[tuple[int, int, int, int], Action], target: Target) -> Record:
-    """A policy for some points (m, k, n, limit index) of the table of `key`; nothing is said of the others."""
-    axes: Sizes = tuple(tuple(sorted({p[i] for p in states})) for i in range(3))
-    number = [{s: i for i, s in enumerate(axis)} for axis in axes]
+def reached_record(key: TableKey, states: States, target: Target) -> Record:
+    """A policy for some points of the table of `key`; nothing is said of the others."""
+    points = states.points
+    found = [np.unique(points[:, i], return_inverse=True) for i in range(3)]
+    axes: Sizes = tuple(tuple(sizes.tolist()) for sizes, _ in found)
     axis = key.limit_axis()
     limits = target.limits[axis] // target.cache(axis).step + 1 if axis else 1
-    labels = sorted({a.label() for a in states.values()})
-    code = {label: i for i, label in enumerate(labels)}
+    labels = sorted(states.labels)
+    code = np.array([labels.index(label) for label in states.labels], np.int16)
     choice = np.full((*map(len, axes), limits), NOTHING, np.int16)
-    for (m, k, n, x), action in states.items():
-        choice[number[0][m], number[1][k], number[2][n], x] = code[action.label()]
+    choice[(*(at for _, at in found), points[:, 3])] = code[states.numbers]
     specs = len(states) * specs_at_a_point(key, target)
     return Record(key_text(key), axes, limits, tuple(labels), compress(choice), False, specs)
 
 
-def points_of(record: Record) -> Iterable[tuple[tuple[int, ...], int]]:
-    """Every grid point that lies in a box, and its action's number."""
-    boxes = record.boxes
-    for lo, hi, action in zip(boxes.lo.tolist(), boxes.hi.tolist(), boxes.action.tolist(), strict=True):
-        for point in product(*(range(a, b + 1) for a, b in zip(lo, hi, strict=True))):
-            yield point, action
+def states_of(records: Iterable[Record]) -> States:
+    """What records of the same single table know; later ones decide."""
+    out = States()
+    for record in records:
+        grid = record.boxes.actions()
+        for number, label in enumerate(record.actions):
+            at = np.nonzero(grid == number)
+            sizes = [np.array(axis, np.int64)[i] for axis, i in zip(record.sizes, at[:3], strict=True)]
+            out.add(np.column_stack([*sizes, at[3]]), label)
+    return out

@@ -29,6 +29,7 @@ from ..actions.space import holds
 from ..errors import ScheduleError, SpecError
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
+from .catalog import Catalog
 from .schedule import Hole, Node, children, parse, to_text
 from .solution import Solved
 from .tables import AXES, Tables
@@ -55,6 +56,7 @@ class Search:
     def __init__(self, target: Target, memo: Memo | None = None):
         self.target = target
         self.memo = memo
+        self.catalog = Catalog(target)
         self._solved: dict[Spec, tuple[Node, int, str]] = {}
         self._tables: OrderedDict[tuple[object, ...], Tables] = OrderedDict()
         self._lock = RLock()
@@ -143,7 +145,9 @@ class Search:
         # The memo holds the tables of whole machines: where less is left, other cells are reached. Nor does it know the
         # sizes that windows lead to.
         source = self.memo if limits == self.target.limits and not key.has_window else None
-        tables = self._tables.pop(name, None) or Tables(dims, limits, self.target, source=source, units=units)
+        tables = self._tables.pop(name, None) or Tables(
+            dims, limits, self.target, source=source, units=units, catalog=self.catalog
+        )
         self._tables[name] = tables
         while len(self._tables) > 1 and sum(t.nbytes for t in self._tables.values()) > TABLE_CACHE_BYTES:
             self._tables.popitem(last=False)

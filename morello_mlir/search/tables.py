@@ -21,14 +21,13 @@ from ..actions import (
     TileAction,
     WithinAction,
     closure,
-    kernels,
-    moves,
     scale,
     steps,
 )
 from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES, is_float
-from ..targets import INFINITE, Target
+from ..targets import INFINITE, Target, ceil_div
+from .catalog import Catalog
 from .tilelists import Known, TileLists, axis_lists, decisive_lists
 
 __all__ = ["Tables"]
@@ -90,7 +89,7 @@ class Tables:
     """All tables of one goal: sizes `dims` (m, k, n; batch 1), `limits` at the root, on demand, deepest first.
 
     The key graph is acyclic: operands only move inwards and are packed at most once. source: asked before a table is
-    solved, and told after. units: of the goal's windows, by dim.
+    solved, and told after. units: of the goal's windows, by dim. catalog: what earlier goals have found out of keys.
     """
 
     def __init__(
@@ -101,6 +100,7 @@ class Tables:
         impl: ModuleType | None = None,
         source: Source | None = None,
         units: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+        catalog: Catalog | None = None,
     ):
         self.target = target
         self.limits = dict(limits)
@@ -110,7 +110,7 @@ class Tables:
         self.number = {d: {s: i for i, s in enumerate(self.sizes[d])} for d in AXES}
         self.tables: dict[TableKey, np.ndarray] = {}
         self._lists: dict[tuple[object, ...], TileLists] = {}
-        self._moves: dict[TableKey, list[Action]] = {}
+        self.catalog = catalog or Catalog(target)
         self._grid = {
             d: np.array(self.sizes[d], np.int64).reshape([-1 if e == d else 1 for e in AXES]) for d in AXES
         } | {"b": np.int64(1)}
@@ -152,9 +152,9 @@ class Tables:
         if key not in self.tables:
             layers = self._unsolved(key)
             with ThreadPoolExecutor(workers()) as pool:
-                for depth in sorted(layers, reverse=True):
+                for layer in sorted(layers, reverse=True):
                     # What a table reads lies deeper. Blocks are filled outside of the interpreter lock.
-                    list(pool.map(self._settle, layers[depth]))
+                    list(pool.map(self._settle, layers[layer]))
         return self.tables[key]
 
     def _unsolved(self, root: TableKey) -> dict[int, list[TableKey]]:
@@ -167,7 +167,7 @@ class Tables:
             if known is not None:
                 self.tables[key] = known
                 continue
-            layers.setdefault(_depth(key), []).append(key)
+            layers.setdefault(depth(key), []).append(key)
             for child in self._children(key):
                 below = child.canonical(self.target)
                 if below not in seen and below not in self.tables:
@@ -177,7 +177,7 @@ class Tables:
 
     def _children(self, key: TableKey) -> Iterator[TableKey]:
         """The keys of the tables that the table of `key` reads."""
-        ways = (*serials(key, self.target), *self.moves(key), *self.parallel_tiles(key), *withins(key))
+        ways = (*serials(key, self.target), *self.catalog.moves(key), *self.parallel_tiles(key), *withins(key))
         for action in ways:
             for child in action.children(key, self._grid):
                 yield child.key
@@ -190,12 +190,6 @@ class Tables:
         if self.source:
             self.source.solved(self, key, self.tables[key])
 
-    def moves(self, key: TableKey) -> list[Action]:
-        """Every legal move at `key`; asked for when its tables are listed, and when it is solved."""
-        if key not in self._moves:
-            self._moves[key] = moves(key, self.target)
-        return self._moves[key]
-
     def shape(self, key: TableKey) -> tuple[int, int, int, int]:
         """The shape of the table of `key`."""
         m, k, n = (len(self.sizes[d]) for d in AXES)
@@ -205,9 +199,9 @@ class Tables:
 
     def _solve(self, key: TableKey) -> np.ndarray:
         block = np.full(self.shape(key), INFINITE)
-        for kernel in kernels(key, self.target):
+        for kernel in self.catalog.kernels(key):
             np.minimum(block, self.kernel_costs(key, kernel), out=block)
-        for move in self.moves(key):
+        for move in self.catalog.moves(key):
             reads = self.reads(key, move)
             self.impl.move_pass(block, reads.below, reads.cost, reads.group, reads.maps)
         for action in (*serials(key, self.target), *self.parallel_tiles(key)):
@@ -283,25 +277,25 @@ class Tables:
         cost = np.asarray(move.cost(key, self._grid, self.target), np.float64)
         used = move.uses(key, self._grid, self.target)
         memory, amount = next(iter(used.items()), (None, np.zeros((1, 1, 1), np.int64)))
-        distinct, group = np.unique(np.asarray(amount, np.int64), return_inverse=True)
-        maps = self._limit_maps(key, child.key, memory, distinct)
-        # Amounts that lead to the same limits share a map; sizes beyond every limit collapse into one.
-        maps, merged = np.unique(maps, axis=0, return_inverse=True)
-        group = merged.reshape(-1)[group].reshape(np.shape(amount))
+        maps, group = self._limit_maps(key, child.key, memory, np.asarray(amount, np.int64))
         return Reads(below, _three(cost), _three(group), maps)
 
-    def _limit_maps(self, key: TableKey, child: TableKey, memory: str | None, taken: np.ndarray) -> np.ndarray:
-        """`[amount, limit]`: for every amount taken of `memory` and limit of `key`, the limit index of `child`; -1
-        where the amount is not there."""
+    def _limit_maps(
+        self, key: TableKey, child: TableKey, memory: str | None, taken: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`maps[group, limit]`: the limit index of `child` for every limit of `key`, -1 where `memory` does not have
+        what is taken of it; and the group of every amount taken: how many steps of the limit it is."""
         axis, below = key.limit_axis(), child.limit_axis()
-        values = self.limit_values(key)
+        places = np.arange(len(self.limit_values(key)))
         if memory is None or memory == "VRF":
-            index = np.arange(len(values)) if below == axis else np.full(len(values), self._top(below))
-            return np.where(taken[:, None] <= self.limits["VRF"], index, -1)
-        before = values if axis == memory else np.full(len(values), self.limits[memory])
-        rest = before - taken[:, None]
-        index = rest // self.target.cache(memory).step if below == memory else np.full(rest.shape, self._top(below))
-        return np.where(rest >= 0, index, -1)
+            index = places if below == axis else np.full(len(places), self._top(below))
+            return np.stack([index, np.full(len(places), -1)]), (taken > self.limits["VRF"]).astype(np.int64)
+        # Limits are whole steps (`limits_of`): what is taken of one counts as whole steps too.
+        steps, top = ceil_div(taken, self.target.cache(memory).step), self._top(memory)
+        before = places if axis == memory else np.full(len(places), top)
+        rest = before - np.arange(top + 2)[:, None]
+        index = rest if below == memory else np.full(rest.shape, self._top(below))
+        return np.where(rest >= 0, index, -1), np.minimum(steps, top + 1)
 
     def _top(self, memory: str | None) -> int:
         """The index of the whole limit: where an axis begins to matter, nothing has been taken yet."""
@@ -359,7 +353,7 @@ def in_order(sizes: list[int]) -> list[int]:
     return sorted(sizes, key=lambda s: (s not in on_scale, s))
 
 
-def _depth(key: TableKey) -> int:
+def depth(key: TableKey) -> int:
     """Rises with every move: operands go inwards, and are packed at most once. Serial goals lie below parallel ones."""
     threads = 100 * key.is_serial + 50 * key.forked
     places = sum(2 * MEMORIES.index(o.memory) + o.layout.is_packed for o in key.operands)

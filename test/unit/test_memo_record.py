@@ -22,7 +22,8 @@ from morello_mlir.memo.record import (
     decode,
     encode,
 )
-from morello_mlir.memo.table import block_of, count_specs, points_of, reached_record, records_of
+from morello_mlir.memo.states import States
+from morello_mlir.memo.table import block_of, count_specs, reached_record, records_of, states_of
 from morello_mlir.search.tables import AXES, Tables
 
 GOALS = [(13, 7, 24), (8, 8, 16), (5, 12, 3)]
@@ -94,14 +95,33 @@ def test_specs_are_counted_with_every_limit():
 def test_what_was_reached_is_all_that_is_known():
     tables = solved(8, 8, 16)
     key = next(k for k in tables.tables if k.limit_axis() == "L2")
-    states = {(2, 4, 8, 3): TileAction("m", 1), (8, 8, 16, 4): TileAction("n", 8), (1, 8, 3, 0): TileAction("k", 4)}
+    known = {(2, 4, 8, 3): TileAction("m", 1), (8, 8, 16, 4): TileAction("n", 8), (1, 8, 3, 0): TileAction("k", 4)}
+    states = States()
+    for point, action in known.items():
+        states.add(np.array([point]), action)
     record = decode(key_text(key), encode(reached_record(key, states, SMALL)))
     assert not record.complete and record.shape == "reached" and block_of(tables, key, [record]) is None
+    read = states_of([record])
     found = {
-        (*(axis[i] for axis, i in zip(record.sizes, p, strict=False)), p[3]): action_from(record.actions[a], key)
-        for p, a in points_of(record)
+        tuple(p): action_from(read.labels[i], key) for p, i in zip(read.points.tolist(), read.numbers, strict=True)
     }
-    assert found == states
+    assert found == known
+
+
+POINTS = st.tuples(st.integers(1, 5), st.integers(1, 1 << 17), st.integers(1, 5), st.integers(0, 16))
+
+
+@given(st.lists(st.tuples(st.lists(POINTS, min_size=1, max_size=6), st.sampled_from("abc")), max_size=6), POINTS)
+def test_states_are_a_mapping_where_the_last_word_counts(batches, other):
+    states, want = States(), {}
+    for points, label in batches:
+        states.add(np.array(points), label)
+        want |= dict.fromkeys(points, label)
+        assert len(states) == len(want)
+    found = {tuple(p): states.labels[i] for p, i in zip(states.points.tolist(), states.numbers, strict=True)}
+    assert found == want and list(found) == sorted(found)
+    asked = [*want, other, other]
+    assert list(map(tuple, states.unknown(np.array(asked)))) == [p for p in [other] if p not in want]
 
 
 @settings(max_examples=60)

@@ -17,7 +17,7 @@ from morello_mlir.memo.coordinates import key_text, parse_key
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.record import decode, encode
 from morello_mlir.memo.store import Store
-from morello_mlir.memo.table import points_of
+from morello_mlir.memo.table import states_of
 from morello_mlir.memo.variants import key_at, packed, pattern_of, table_at, tables_of
 from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
@@ -105,14 +105,14 @@ def test_a_packed_memo_answers_as_before(whole, tmp_path):
     assert {r.space for r in apart.rows()} == {space_of(SMALL)}
 
 
-def states_of(store):
+def all_states(store):
     """Every state that a file of reached records knows: {(key, m, k, n, limit): step}."""
     out = {}
     for row in store.rows():
         for table in tables_of(decode(row.key, row.data)):
-            for point, number in points_of(table):
-                sizes = (axis[i] for axis, i in zip(table.sizes, point, strict=False))
-                out[(table.key, *sizes, point[3])] = table.actions[number]
+            states = states_of([table])
+            for point, number in zip(states.points.tolist(), states.numbers, strict=True):
+                out[(table.key, *point)] = states.labels[number]
     return out
 
 
@@ -122,15 +122,15 @@ def test_states_are_packed_and_nothing_is_made_up(tmp_path):
     tasks = precompute.tasks_of([Family(max_size=12)], SMALL, store, False, 1 << 26)
     for task in tasks[:3]:
         precompute.keep(store, SMALL, precompute.work(task))
-    before, rows = states_of(store), len(list(store.rows()))
+    before, rows = all_states(store), len(list(store.rows()))
     manage.pack(store)
-    assert states_of(store) == before and len(list(store.rows())) < rows
+    assert all_states(store) == before and len(list(store.rows())) < rows
     assert {r.shape for r in store.rows()} == {"packed reached", "reached"}
     # What is found later joins the pack.
     precompute.keep(store, SMALL, precompute.work(tasks[3]))
-    more = states_of(store)
+    more = all_states(store)
     manage.pack(store)
-    assert states_of(store) == more and len(more) > len(before)
+    assert all_states(store) == more and len(more) > len(before)
     store.close()
     root = tasks[0].roots[0]
     m, k, n = root.sizes[-1]
@@ -148,6 +148,6 @@ def test_whole_tables_that_none_contains_are_all_kept(whole, tmp_path):
         sizes = tuple(axis[:c] for axis, c in zip(record.sizes, cut, strict=True))
         policy = record.boxes.actions()[: len(sizes[0]), : len(sizes[1]), : len(sizes[2])]
         store.put(row.space, row.target, [replace(record, sizes=sizes, boxes=compress(policy))])
-    before = states_of(store)
+    before = all_states(store)
     manage.pack(store)
-    assert states_of(store) == before and {r.shape.split()[0] for r in store.rows()} <= {"packed", "scale"}
+    assert all_states(store) == before and {r.shape.split()[0] for r in store.rows()} <= {"packed", "scale"}
