@@ -12,11 +12,13 @@ blocks, so that not even a row of scores exists as a whole.
 
 The first block has a `start` in place of `update`, and nothing to carry or to rescale. (Milakov and Gimelshein,
 arXiv 1805.02867; Dao et al., arXiv 2205.14135.) A maximum of nothing but -inf counts as the smallest float: such a
-block weighs nothing, and a row of nothing else is 0 / 0, as in the other form.
+block weighs nothing, and a row of nothing else is 0 / 0, as in the other form, or 0 / 1 where the softmax makes zeros
+of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -25,8 +27,9 @@ import numpy as np
 from ..actions import OperandState, TableKey, matters, spec_of
 from ..errors import ScheduleError
 from ..nests import NestSpec, Operand
-from ..nests.body import Body, BodyBuilder
+from ..nests.body import Body, BodyBuilder, Value
 from ..nests.ops import element_bytes
+from ..nests.spec import is_softmax
 from ..spec import Layout, Spec, stride_class
 from ..targets import LINE, Target, ceil_div
 from .space import RHS, Point, row_of, steps
@@ -39,10 +42,11 @@ _SMALLEST = {"f32": float(np.finfo(np.float32).min), "f64": float(np.finfo(np.fl
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """What `start` and `update` do to the inputs of a softmax's body."""
+    """What `start` and `update` do to the inputs of a softmax's body, and `finish` to the output and the sums."""
 
     start: Body
     update: Body
+    finish: Body
 
 
 def softmax_of(point: Point) -> Softmax | None:
@@ -57,7 +61,8 @@ def _softmax_of(spec: ChainSpec) -> Softmax | None:
         return None
     nest = stages[1].goal
     assert isinstance(nest, NestSpec)
-    if nest.function != "Softmax" or nest.operands[-1].dtype not in _SMALLEST or not nest.scan[2]:
+    exp = exponential_of(nest.body)
+    if exp is None or nest.operands[-1].dtype not in _SMALLEST or not nest.scan[2]:
         return None
     # The output is stepped through by nests, which must know how it lies.
     last = stages[2].goal
@@ -66,13 +71,47 @@ def _softmax_of(spec: ChainSpec) -> Softmax | None:
         return None
     if {s.dtype for s in stages} != {nest.operands[-1].dtype}:
         return None
-    return Softmax(_softmax(nest, None), _softmax(nest, len(nest.inputs)))
+    # Whether rows of nothing but -inf are zeros, and not NaN.
+    safe = nest.function != "Softmax"
+    return Softmax(_softmax(nest, exp, None), _softmax(nest, exp, len(nest.inputs)), _finish(nest.body, safe))
 
 
-def _softmax(nest: NestSpec, before: int | None) -> Body:
+def exponential_of(body: Body) -> Value | None:
+    """exp(x - max x) where `body` is that over its sum; or is that but for rows whose maximum is -inf, which are 0, as
+    frontends do for attention to nothing. None of others."""
+    v, out = body.values, body.outputs[0]
+    if len(body.outputs) != 1 or len(body.reductions) != 2:
+        return None
+    if v[out].op == "select":
+        masked, zero, out = v[out].args
+        m = v[masked].args[0] if v[masked].op == "cmp" else masked
+        if not _is(v, masked, "cmp", "oeq") or not _is(v, zero, "const", "0.0") or v[m].op != "reduce_max":
+            return None
+        if not _is(v, v[masked].args[1], "const", "-inf"):
+            return None
+        body = Body(v[: out + 1], (out,))
+        if m not in body.depends(out):
+            return None
+    return v[v[out].args[0]] if is_softmax(body) else None
+
+
+def _is(values: Sequence[Value], at: int, op: str, attr: str) -> bool:
+    return values[at].op == op and values[at].attr == attr
+
+
+def _finish(body: Body, safe: bool) -> Body:
+    """The output over the sums; safe: these are 1 where they are 0, as nothing else is than what weighs nothing."""
+    dtype = body.values[body.outputs[0]].dtype
+    b = BodyBuilder()
+    y, total = b.input(0, dtype), b.input(1, dtype)
+    if safe:
+        total = b.op("select", b.cmp("oeq", total, b.const(0, dtype)), b.const(1, dtype), total)
+    return b.build([b.op("div", y, total)])
+
+
+def _softmax(nest: NestSpec, exp: Value, before: int | None) -> Body:
     """exp(x - m), m and the sum, m being the largest of x, the smallest float and, if `before` says so, that input."""
     v = nest.body.values
-    exp = v[v[nest.body.outputs[0]].args[0]]
     x, largest = v[exp.args[0]].args
     dtype, kind = v[x].dtype, v[largest].op.removeprefix("reduce_")
     b = BodyBuilder()
@@ -92,9 +131,7 @@ def _bodies(dtype: str) -> dict[str, Body]:
     c = b.op("exp", b.op("sub", m, new))
     carry = b.build([c, b.op("add", b.op("mul", total, c), part), new])
     b = BodyBuilder()
-    rescale = b.build([b.op("mul", b.input(0, dtype), b.input(1, dtype))])
-    b = BodyBuilder()
-    return {"carry": carry, "rescale": rescale, "finish": b.build([b.op("div", b.input(0, dtype), b.input(1, dtype))])}
+    return {"carry": carry, "rescale": b.build([b.op("mul", b.input(0, dtype), b.input(1, dtype))])}
 
 
 @dataclass(frozen=True)
@@ -222,7 +259,7 @@ class Form:
 
     def _rows_goal(self, part: str) -> NestSpec:
         rows, last = self.point.dims[1], self.point.spec.stages[2]
-        body = _bodies(self.dtype)[part]
+        body = self.softmax.finish if part == "finish" else _bodies(self.dtype)[part]
         if part == "carry":
             held = [self._held()] * 4
             out = [self._held(), self._held(2), self._held(0)]

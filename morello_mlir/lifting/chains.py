@@ -186,17 +186,22 @@ class Chains:
 
     def _may_gather(self, chain: Chain) -> bool:
         """Whether the members may all run where the last one does, and none but itself overlaps the output."""
-        first, last = chain.members[0].call, chain.members[-1].call
+        last = chain.members[-1]
         inputs = [place.base for place, _, _ in chain.operands[:-1]]
-        if any(self.aliases.may_overlap(base, chain.members[-1].out.base) for base in inputs):
+        if any(self.aliases.may_overlap(base, last.out.base) for base in inputs):
             return False
-        calls = {m.call for m in chain.members}
-        ops = [o.operation for o in first.block.operations]
-        for op in ops[ops.index(first) : ops.index(last)]:
-            if op in calls or op.name in VIEWS or op.name.startswith(_HARMLESS):
+        calls = [m.call for m in chain.members]
+        ops = [o.operation for o in calls[0].block.operations]
+        read: list[Any] = []
+        for op in ops[ops.index(calls[0]) : ops.index(calls[-1])]:
+            if op in calls:
+                read += [place.base for place in chain.members[calls.index(op)].places[:-1]]
                 continue
+            if op.name in VIEWS or op.name.startswith(_HARMLESS):
+                continue
+            # What only later members read may be written: as before, they run after it.
             written = self._written(op)
-            if written is None or any(self.aliases.may_overlap(w, base) for w in written for base in inputs):
+            if written is None or any(self.aliases.may_overlap(w, base) for w in written for base in read):
                 return False
         return True
 

@@ -128,7 +128,13 @@ class Body:
 
     def canonical(self) -> Body:
         """The same body without dead values, with one value per expression, operands of commuting ops and values in a
-        fixed order: equal bodies are equal objects."""
+        fixed order, simplified: equal bodies are equal objects."""
+        from .simplify import simplified
+
+        return simplified(self)._ordered()
+
+    def _ordered(self) -> Body:
+        """As `canonical`, of a body that is simplified."""
         b = BodyBuilder()
         made: dict[int, int] = {}
         for at in self._post_order(_digests(self)):

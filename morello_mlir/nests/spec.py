@@ -193,7 +193,7 @@ class NestSpec(Hashed):
         another; `Compose`: all others."""
         if not self.body.reductions:
             return "Map"
-        if _is_softmax(self.body):
+        if is_softmax(self.body):
             return "Softmax"
         row = not any(o.varies.intersection(self.scan_dims) for o in self.outputs)
         nested = any(len(self.body.depends(r).intersection(self.body.reductions)) > 1 for r in self.body.reductions)
@@ -295,7 +295,7 @@ def _numbers(text: str, what: str) -> tuple[int, ...]:
     return tuple(int(x) for x in text[1:-1].split(","))
 
 
-def _is_softmax(body: Body) -> bool:
+def is_softmax(body: Body) -> bool:
     """Whether it is exp(x - max x) over its sum, of any x."""
     if len(body.outputs) != 1 or len(body.reductions) != 2:
         return False

@@ -85,7 +85,7 @@ def test_bad_bodies(text, why):
         ('Map([2], (f32, GL, [1]), (f32, GL, [1, 1]), "y = x0", serial)', "1 strides"),
         ('Map([2], (f32, GL, [1]), (f64, GL, [1]), "y = x0", serial)', "output 0 is f64"),
         ('Map([2], (f32, GL, [1]), (f32, GL, [0]), "y = x0", serial)', "has no stride"),
-        ('Compose([2, 3 scan], (f32, GL, [3, 1]), (f32, GL, [3, 1]), "y = sum(x0)", serial)', "is a reduction along d1"),
+        ('Compose([2, 3 scan], (f32, GL, [3, 1]), (f32, GL, [3, 1]), "y = sum(x0)", serial)', "a reduction along d1"),
         ('Map([2, 3], (f32, GL, [3, 1]), (f32, GL, [2, 1]), "y = x0", serial)', "written more than once"),
         ('Map([2], (f32, L9, [1]), (f32, GL, [1]), "y = x0", serial)', "unknown memory"),
         ('Map([2], (f32, GL, [1]), (f32, GL, [1], is x1), "y = x0", serial)', "there are 1 inputs"),
@@ -120,6 +120,28 @@ def test_positions_keep_their_dims():
     canon = spec.canonical()
     assert canon.dims == (3, 4)
     np.testing.assert_array_equal(canon.evaluate([])[0].ravel(), np.arange(12))
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("y = cmp(oeq, cast(x0, f64), -inf:f64)", "y = cmp(oeq, x0, -inf:f32)"),
+        ("y = cmp(ult, 0.5:f64, cast(x0, f64))", "y = cmp(ult, 0.5:f32, x0)"),
+        ("y = cmp(olt, cast(x0, f64), cast(x1, f64))", "y = cmp(olt, x0, x1)"),
+        ("y = cmp(one, cast(x0, f64), nan:f64)", "y = cmp(one, x0, nan:f32)"),
+        # 0.1 is another number in f32; f32 has more values than bf16; integers may not fit.
+        ("y = cmp(olt, cast(x0, f64), 0.1:f64)", None),
+        ("y = cmp(olt, cast(x0, bf16), 0.5:bf16)", None),
+        ("y = cmp(olt, cast(x2, f64), 0.5:f64)", None),
+        ("y = and(1:i1, cmp(olt, x0, x1))", "y = cmp(olt, x0, x1)"),
+        ("y = or(cmp(olt, x0, x1), 0:i1)", "y = cmp(olt, x0, x1)"),
+        ("y = and(0:i1, cmp(olt, x0, x1))", "y = 0:i1"),
+        ("y = or(cmp(olt, x0, x1), 1:i1)", "y = 1:i1"),
+    ],
+)
+def test_canonical_body_is_simplified(text: str, want: str | None) -> None:
+    types = ["f32", "f32", "i64"]
+    assert str(Body.parse(text, types)) == (want or text)
 
 
 def test_canonical_body():

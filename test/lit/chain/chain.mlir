@@ -94,6 +94,24 @@ func.func @written(%a: memref<4x5xf32>, %b: memref<5x6xf32>, %c: memref<6x3xf32>
 
 // -----
 
+// What the second member reads is written between the two, as a mask is: it still runs before.
+// CHECK-LABEL: func.func @made_late
+// CHECK: call @morello_map{{.*}}
+// CHECK: call @morello_chain_0(
+func.func @made_late(%a: memref<4x5xf32>, %b: memref<5x6xf32>, %c: memref<6x3xf32>, %d: memref<6x3xf32>, %o: memref<4x3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<4x6xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<4x6xf32>)
+  linalg.matmul ins(%a, %b : memref<4x5xf32>, memref<5x6xf32>) outs(%t : memref<4x6xf32>)
+  linalg.exp ins(%d : memref<6x3xf32>) outs(%c : memref<6x3xf32>)
+  linalg.fill ins(%zero : f32) outs(%o : memref<4x3xf32>)
+  linalg.matmul ins(%t, %c : memref<4x6xf32>, memref<6x3xf32>) outs(%o : memref<4x3xf32>)
+  memref.dealloc %t : memref<4x6xf32>
+  return
+}
+
+// -----
+
 // The output is an input: the first tile's result would be read as input of the second's.
 // CHECK-LABEL: func.func @overlaps
 // CHECK-NOT: morello.chain
