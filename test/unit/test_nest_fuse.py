@@ -125,7 +125,7 @@ def test_what_reads_a_result_leaves_the_op_of_another_alone():
     low, zero = p.fill((5,), "f32", "0xFF800000"), p.fill((5,), "i64", "0")
     p.line(
         f"""%m:2 = linalg.generic {{
-          indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>],
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (j)>],
           iterator_types = ["reduction", "parallel"]}}
           ins({x.name} : {x.type}) outs({low.name}, {zero.name} : {low.type}, {zero.type}) {{
         ^bb0(%a: f32, %o: f32, %p: i64):

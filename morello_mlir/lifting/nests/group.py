@@ -179,7 +179,9 @@ class _Builder:
                 owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
                 if owner is None or owner in found or owner.block != self.root.op.block:
                     continue
-                if needed.isdisjoint(owner.results) and self.around.facts(owner) is not None and not _used_anywhere(owner, found):
+                if not needed.isdisjoint(owner.results) or _used_anywhere(owner, found):
+                    continue
+                if self.around.facts(owner) is not None:
                     found.append(owner)
         return found
 
