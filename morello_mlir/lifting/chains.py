@@ -130,8 +130,9 @@ class Chains:
             nexts = [c for c in calls if c not in [m.call for m in found]]
             if len(nexts) != 1 or nexts[0] not in by_call or nexts[0].block != first.call.block:
                 return found
-            member = by_call[nexts[0]]
-            if member.call in self._used:
+            member, made = by_call[nexts[0]], _bases(alloc)
+            # A stage streams what the one before made, once: no second operand is that too.
+            if member.call in self._used or sum(p.base in made for p in member.places[:-1]) != 1:
                 return found
             found.append(member)
 

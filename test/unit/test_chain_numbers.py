@@ -209,3 +209,23 @@ def test_rows_of_infinities(form: str, softmax: str) -> None:
         want = np.where(nothing, 0, scores / scores.sum(-1, keepdims=True)) @ v
     assert nothing.any() == (softmax == SAFE)
     np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("between", ["", "%s = linalg.add ins(%p, %t : T, T) outs(%e : T) -> T"])
+def test_what_is_read_twice_is_stored(between: str) -> None:
+    """The square of a product; with a sum of it and its transpose in between."""
+    text = f"""func.func @f(%a: T, %b: T) -> T {{
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : T
+      %z = linalg.fill ins(%zero : f32) outs(%e : T) -> T
+      %p = linalg.matmul ins(%a, %b : T, T) outs(%z : T) -> T
+      %t = linalg.transpose ins(%p : T) outs(%e : T) permutation = [1, 0]
+      {between or "%s = linalg.add ins(%p, %p : T, T) outs(%e : T) -> T"}
+      %r = linalg.matmul ins(%s, %s : T, T) outs(%z : T) -> T
+      return %r : T
+    }}""".replace("T", "tensor<7x7xf32>")
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((7, 7)).astype(np.float32) for _ in range(2))
+    p = a @ b
+    s = p + p.T if between else p + p
+    np.testing.assert_allclose(morello_mlir.compile(text, memo="off", threads=1).f(a, b), s @ s, rtol=1e-4, atol=1e-4)
