@@ -81,13 +81,18 @@ def parse_key(text: str) -> TableKey:
     if len(parts) < 2 or parts[0] not in FUNCTIONS:
         raise SpecError(f"not a table key: '{text}'")
     names = [dims for _, dims in FUNCTIONS[parts[0]].operands]
-    kernels = parts.pop().removeprefix("kernels ") if parts[-1].startswith("kernels ") else ""
+    kernels = kernels_of(parts.pop()) if kernels_of(parts[-1]) else ""
     if len(parts) not in (len(names) + 3, len(names) + 4):
         raise SpecError(f"not a table key: '{text}'")
     operands = tuple(_parse_state(p, n) for p, n in zip(parts[2:], names, strict=False))
     flags = parts[2 + len(names) :]
     threads, forked = _parse_threading(flags[0])
     return TableKey(parts[0], parts[1], operands, threads, flags[1:] == ["far"], forked, kernels)
+
+
+def kernels_of(text: str) -> str:
+    """Of the text of a key: which kernels for narrow element types it is about, or nothing."""
+    return text.rpartition("; ")[2].partition("kernels ")[2]
 
 
 def _parse_threading(text: str) -> tuple[int, bool]:

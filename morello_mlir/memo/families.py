@@ -9,12 +9,12 @@ from ..actions import MoveAction, TableKey, key_of, scale
 from ..actions.space import panels
 from ..errors import InputError
 from ..search.tables import AXES
-from ..spec import matmul_spec
+from ..spec import accumulator, matmul_spec
 from ..targets import Target
 from .coordinates import memo_key
 
 LAYOUTS = ("row_major", "col_major")
-#: Element types of lhs, rhs and output, by name.
+#: Element types of lhs, rhs and output, by name. Others are written out, as `f32:bf16:f32`.
 DTYPES = {
     "f32": ("f32", "f32", "f32"),
     "f64": ("f64", "f64", "f64"),
@@ -23,6 +23,16 @@ DTYPES = {
     "i8": ("i8", "i8", "i32"),
     "u8i8": ("u8", "i8", "i32"),
 }
+
+
+def element_types(name: str) -> tuple[str, ...]:
+    """Of lhs, rhs and output: of a name in DTYPES, or written out. Raises InputError."""
+    types = DTYPES.get(name) or tuple(name.split(":"))
+    if len(types) != 3 or accumulator(types[:2], types[2]) is None:
+        raise InputError(f"there are no kernels for {name} (have {', '.join(DTYPES)}, and others as LHS:RHS:OUT)")
+    return types
+
+
 #: In place of a layout: a constant operand, packed ahead in each of the layouts that the search tries.
 CONST = "const"
 
@@ -42,8 +52,10 @@ class Root:
 
 @dataclass(frozen=True)
 class Family:
-    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each. dtype: one of DTYPES.
-    layouts: of lhs and rhs, LAYOUTS or CONST."""
+    """Contiguous matmuls with sizes on the scale up to `max_size`, for `threads` threads each.
+
+    dtype: a name that `element_types` knows. layouts: of lhs and rhs, LAYOUTS or CONST.
+    """
 
     dtype: str = "f32"
     max_size: int = 4096
@@ -65,8 +77,6 @@ class Family:
     def tasks(self, target: Target) -> list[list[Root]]:
         """The roots, in lists whose tables overlap: those of one output and one layout of lhs, for any threads. In
         each, the order is such that what was solved for one root serves the next, which is not larger."""
-        if self.dtype not in DTYPES:
-            raise InputError(f"{target.name} has no kernels for {self.dtype} (have {', '.join(DTYPES)})")
         found: dict[TableKey, list[tuple[int, int, int]]] = {}
         for lhs, rhs, m, k, n in self.goals():
             for key in self._keys(lhs, rhs, (m, k, n), target):
@@ -84,7 +94,7 @@ class Family:
         """The table keys of a goal: several where an operand may be packed ahead."""
         names = [LAYOUTS[0] if layout == CONST else layout for layout in (lhs, rhs)]
         spec = matmul_spec(*sizes, lhs=names[0], rhs=names[1], accumulate=True)
-        operands = (replace(o, dtype=d) for o, d in zip(spec.operands, DTYPES[self.dtype], strict=True))
+        operands = (replace(o, dtype=d) for o, d in zip(spec.operands, element_types(self.dtype), strict=True))
         spec = replace(spec, operands=tuple(operands))
         keys = [key_of(spec, target)]
         for i, layout in enumerate((lhs, rhs)):

@@ -10,7 +10,7 @@ from ..targets import Target, get_target
 from .store import Store
 
 #: Targets for which the package has answers, the most common machines first. Each stands for all planned for alike.
-PACKAGED = ("znver5", "avx512", "znver4", "avx2")
+PACKAGED = ("znver5", "sapphirerapids", "znver4", "avx2")
 #: Those for which `morello precompute --ship` makes some.
 SHIPPED = (*PACKAGED, "icelake-server", "skylake-avx512", "alderlake", "haswell")
 #: What `MORELLO_MEMO`, `memo=` and the pass option call no memo at all.

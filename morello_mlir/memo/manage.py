@@ -15,19 +15,30 @@ from ..search.solve import Search
 from ..spec import Spec
 from ..targets import CPUS, TARGETS, Target, get_target, this_host
 from .boxes import compress
-from .coordinates import coordinate, parse_key, size_coordinate, spec_at
+from .coordinates import coordinate, kernels_of, parse_key, size_coordinate, spec_at
 from .memo import Memo
 from .precompute import joined_with
 from .record import PLAIN_BYTES, DamagedRecord, Record, decode
 from .store import Row, Store
 from .variants import Classes, packed, packed_states, pattern_of, tables_of
 from .version import space_of
-from .winners import Winners, merge_winners
+from .winners import Winner, Winners, merge_winners
 
 
-def current_spaces() -> dict[str, Target]:
-    """The spaces of the targets of this installation: the named ones, those of CPUs, and the host's as calibrated."""
-    return {space_of(t): t for t in map(get_target, (*CPUS, "host", *TARGETS))}
+def current_spaces() -> dict[str, list[Target]]:
+    """The spaces of the targets of this installation: the named ones, those of CPUs, and the host's as calibrated. In
+    one space are targets that differ in their kernels for narrow element types alone."""
+    out: dict[str, list[Target]] = {}
+    for target in map(get_target, (*CPUS, "host", *TARGETS)):
+        known = out.setdefault(space_of(target), [])
+        if all(t.narrow_fingerprint != target.narrow_fingerprint for t in known):
+            known.append(target)
+    return out
+
+
+def _that_has(kernels: str, targets: Iterable[Target]) -> Target | None:
+    """The target whose kernels for narrow element types a key speaks of; any, where it speaks of none."""
+    return next((t for t in targets if kernels in ("", t.narrow_fingerprint)), None)
 
 
 # ---------------------------------------------------------------- figures
@@ -126,8 +137,9 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
         if record is None:
             continue
         verdict.records += 1
-        if row.space in current:
-            found += [(current[row.space], parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
+        target = _that_has(kernels_of(row.key), current.get(row.space, ()))
+        if target is not None:
+            found += [(target, parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
     verdict.winners = _check_winners(store, current)
     verdict.damaged = store.dropped - before
     for target, spec in _sample(found, sample, random.Random(seed), largest):
@@ -138,17 +150,24 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
     return verdict
 
 
-def _check_winners(store: Store, current: Mapping[str, Target]) -> int:
+def _check_winners(store: Store, current: Mapping[str, Iterable[Target]]) -> int:
     """Drops the winners that are damaged, or not legal on the target they are for; returns how many are left."""
     winners, sound = Winners(store), 0
     for winner in list(winners.rows()):
-        try:
-            if winner.space in current:
-                winner.legal(current[winner.space])
+        errors = [_why_illegal(winner, target) for target in current.get(winner.space, ())]
+        if errors and all(errors):
+            winners.drop(*winner.key, str(errors[0]))
+        else:
             sound += 1
-        except MorelloError as error:
-            winners.drop(*winner.key, str(error))
     return sound
+
+
+def _why_illegal(winner: Winner, target: Target) -> MorelloError | None:
+    try:
+        winner.legal(target)
+    except MorelloError as error:
+        return error
+    return None
 
 
 def _sample(
@@ -238,7 +257,7 @@ def _same_policy(a: Record, b: Record) -> bool:
 
 
 def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
-    target = current_spaces().get(row.space)
+    target = _that_has(kernels_of(row.key), current_spaces().get(row.space, ()))
     if target is None or record.shape not in known:
         return record
     try:
@@ -247,9 +266,10 @@ def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
         return record
 
 
-def keep_spaces(store: Store, spaces: Collection[str]) -> None:
-    """Forgets every record that is for none of `spaces`."""
-    store.delete(*((r.space, r.key, r.shape) for r in store.rows() if r.space not in spaces))
+def keep_only(store: Store, targets: Iterable[Target]) -> None:
+    """Forgets every record that is for none of `targets`, as they are now."""
+    wanted = {(space_of(t), kernels) for t in targets for kernels in ("", t.narrow_fingerprint)}
+    store.delete(*((r.space, r.key, r.shape) for r in store.rows() if (r.space, kernels_of(r.key)) not in wanted))
 
 
 def pack(store: Store, space: str | None = None) -> tuple[int, int]:
@@ -319,7 +339,7 @@ __all__ = [
     "figures",
     "hit_rate",
     "is_loose",
-    "keep_spaces",
+    "keep_only",
     "merge",
     "merge_winners",
     "pack",

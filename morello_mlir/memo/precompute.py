@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -208,8 +208,3 @@ def share_memory(cap: int, jobs: int) -> tuple[int, int]:
 def compact(path: Path) -> None:
     """Has a finished file stand by itself, without a write-ahead log, as small as it gets."""
     vacuum(path, alone=True)
-
-
-def of_dtypes(family: Family, dtypes: Iterable[str]) -> list[Family]:
-    """`family` for each dtype."""
-    return [replace(family, dtype=dtype) for dtype in dtypes]

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..targets import TARGETS
+from ..targets import TARGETS, get_target
 
 if TYPE_CHECKING:
     from ..memo.store import Row, Store
     from ..memo.winners import Winner
+
+
+_SHIPPED = "the memo that the package ships for it (host, avx2, avx512 or a CPU)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stats = add("stats", "print what is in a memo, and the hit rate of the last runs")
     stats.add_argument("--tables", action="store_true", help="also one line a table")
     stats.add_argument("--plot", type=Path, metavar="FILE", help="draw Specs and boxes per table (svg, or png)")
-    stats.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
+    stats.add_argument("--shipped", metavar="TARGET", help=_SHIPPED)
     verify = add("verify", "read every record and winner and compare a sample with a fresh search")
     verify.add_argument("--sample", type=int, default=10, metavar="N", help="Specs to search anew (default: 10)")
     verify.add_argument("--seed", type=int, default=0, metavar="N", help="choose another sample")
-    verify.add_argument("--shipped", metavar="TARGET", choices=sorted(TARGETS), help="the memo that the package ships")
+    verify.add_argument("--shipped", metavar="TARGET", help=_SHIPPED)
     merge = add("merge", "add the records and winners of other memos")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     export = add("export", "write a part of a memo to a new file")
@@ -68,7 +71,7 @@ def _store(options: argparse.Namespace, *, writable: bool) -> Store:
 
     keep_memos()
     if getattr(options, "shipped", None):
-        path: Path | None = shipped_path(TARGETS[options.shipped])
+        path: Path | None = shipped_path(get_target(options.shipped))
         writable = False
     else:
         path = user_path(options.memo)
@@ -143,6 +146,14 @@ def _shipped(name: str) -> dict[str, Any]:
     }
 
 
+def _names_of_spaces() -> dict[str, str]:
+    """The CPUs that the package has answers for, by their spaces."""
+    from ..memo.locate import SHIPPED
+    from ..memo.version import space_of
+
+    return {space_of(get_target(name)): name for name in SHIPPED}
+
+
 def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
     head = f"{'':40} {'records':>8} {'Specs':>10} {'boxes':>10} {'bytes':>12} {'one each':>10} {'ratio':>9}"
 
@@ -153,8 +164,10 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
         )
 
     out = [f"memo {report['path']}", head, line("all (bytes of the file)", report["all"])]
+    names = _names_of_spaces()
     for space in report["spaces"]:
-        out.append(line(f"{space['target']} {space['space']}" + ("" if space["current"] else " (stale)"), space))
+        name = names.get(space["space"], space["target"])
+        out.append(line(f"{name} {space['space']}" + ("" if space["current"] else " (stale)"), space))
     if tables:
         out += [line(f"{t['table']}"[-40:], t) for t in report["tables"]]
     rate = report["hit_rate"]

@@ -14,28 +14,34 @@ from typing import Any
 from ..errors import InputError
 from ..targets import Target, get_target, thread_count
 
-#: Threads of the goals that are shipped, in two parts: what few cores need is there first.
-SHIPPED_THREADS = ("1,2", "4,8,16")
+#: Element types beside f32 that are shipped, up to the size that many networks have, in the layouts that they have.
+SHIPPED_NARROW = "bf16,u8i8,i8,f16,f32:bf16:f32,bf16:bf16:bf16,f64"
+#: What is shipped, element types and threads, in parts: what most machines and models need is there first.
+SHIPPED_PARTS = (("f32", "1,2"), (SHIPPED_NARROW, "1,2"), ("f32", "4,8,16"))
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
 ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for rhs in ("row", "col"))
 #: What is shipped: these, and weights that are packed ahead, in whichever layout they come.
-SHIPPED_LAYOUTS = f"{ALL_LAYOUTS},row_major:const"
+SHIPPED_LAYOUTS = {"f32": f"{ALL_LAYOUTS},row_major:const"}
+NARROW_LAYOUTS = "row_major:row_major,row_major:col_major,row_major:const"
+SHIPPED_SIZES = {"f32": 4096}
+NARROW_SIZE = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", default="matmul", metavar="NAME,...", help="what to cover (default: matmul)")
-    parser.add_argument("--dtypes", default="f32", metavar="NAME,...",
-                        help="f32, f64, or inputs that are added up in a wider type: bf16, f16, i8, u8i8 "
-                        "(default: f32)")  # fmt: skip
+    parser.add_argument("--dtypes", default="", metavar="NAME,...",
+                        help="f32, f64, inputs that are added up in a wider type: bf16, f16, i8, u8i8, or as "
+                        "LHS:RHS:OUT (default: f32; with --ship all that are shipped)")  # fmt: skip
     parser.add_argument("--max-size", type=int, metavar="N",
-                        help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; 4096 with --ship)")  # fmt: skip
+                        help="sizes 1, 2, 3, 4, 6, 8, 12, ... up to N (default: 1024; with --ship 4096 for "
+                        "f32)")  # fmt: skip
     parser.add_argument("--layouts", default="", metavar="LHS:RHS,...",
                         help="default: all four of row_major and col_major, with --ship row_major:const besides; const "
                         "is for an operand that is packed ahead, besides the layout in which it comes")  # fmt: skip
     parser.add_argument("--threads", default="", metavar="N,...",
                         help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
-                        f"of this process say; {','.join(SHIPPED_THREADS)} with --ship)")  # fmt: skip
+                        "of this process say; with --ship 1,2, and then 4,8,16 for f32)")  # fmt: skip
     parser.add_argument("--targets", default="", metavar="NAME,...",
                         help="default: host; with --ship all that are shipped, the most common first")  # fmt: skip
     parser.add_argument("--memo", metavar="FILE", help="the memo to fill (default: MORELLO_MEMO, else the user's file)")
@@ -53,8 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..memo.locate import SHIPPED, user_path
 
-    if options.max_size is None:
-        options.max_size = 4096 if options.ship else 1024
     names = (options.targets or (",".join(SHIPPED) if options.ship else "host")).split(",")
     targets = [get_target(name) for name in names]
     if options.ship:
@@ -65,8 +69,9 @@ def run(options: argparse.Namespace) -> int:
     path = user_path(options.memo)
     if path is None:
         raise InputError("the memo is off: name a file with --memo")
+    families = _families(options, options.dtypes or "f32", options.threads)
     for target in targets:
-        _fill(options, target, path, options.threads)
+        _fill(options, target, path, families)
     return 0
 
 
@@ -81,14 +86,15 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
     for path in {shipped_path(t): None for t in targets}:
         path.parent.mkdir(exist_ok=True)
         store = Store(path)
-        manage.keep_spaces(store, {space_of(t) for t in shipped_targets(path.stem).values()})
+        manage.keep_only(store, shipped_targets(path.stem).values())
         store.close()
-    for threads in (options.threads,) if options.threads else SHIPPED_THREADS:
+    for dtypes, threads in _parts(options):
+        families = _families(options, dtypes, threads)
         for target in targets:
             path = shipped_path(target)
             if target.fingerprint not in {t.fingerprint for t in shipped_targets(path.stem).values()}:
                 raise InputError(f"{target.cpu or target.name} is not among the targets that are shipped")
-            _fill(options, target, path, threads)
+            _fill(options, target, path, families)
             store = Store(path)
             # What an interrupted run has left is packed by the next.
             loose = manage.is_loose(store, space_of(target))
@@ -100,15 +106,24 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
                 print(f"{path}: {path.stat().st_size} bytes", flush=True)
 
 
-def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str) -> None:
-    """Fills the memo at `path` for `target` and so many threads."""
+def _parts(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Element types and threads of what is shipped, in order: of SHIPPED_PARTS what the options ask for."""
+    if options.threads:
+        return [(options.dtypes or f"f32,{SHIPPED_NARROW}", options.threads)]
+    if options.dtypes:
+        return [(options.dtypes, SHIPPED_PARTS[0][1])]
+    return list(SHIPPED_PARTS)
+
+
+def _fill(options: argparse.Namespace, target: Target, path: Path, families: list[Any]) -> None:
+    """Fills the memo at `path` for `target`."""
     from ..memo import precompute
     from ..memo.store import Store
 
     started = time.monotonic()
     store = Store(path)
     jobs, shared = precompute.share_memory(parse_size(options.memory_cap), options.jobs)
-    tasks = precompute.tasks_of(_families(options, threads), target, store, options.tables, shared)
+    tasks = precompute.tasks_of(families, target, store, options.tables, shared)
     goals = sum(t.goals for t in tasks)
     name = target.cpu or target.name
     with precompute.open_pool(jobs, options.dask) as pool, _progress(name, goals) as advance:
@@ -120,23 +135,37 @@ def _fill(options: argparse.Namespace, target: Target, path: Path, threads: str)
     print(f"{path}: {goals} goals for {name} in {seconds:.0f} s, {path.stat().st_size} bytes", flush=True)
 
 
-def _families(options: argparse.Namespace, threads: str) -> list[Any]:
-    from ..memo.families import CONST, LAYOUTS, Family
-    from ..memo.precompute import of_dtypes
+def _families(options: argparse.Namespace, dtypes: str, threads: str) -> list[Any]:
+    """What the options ask for, for these element types and numbers of threads."""
+    from ..memo.families import Family, element_types
 
     for name in options.functions.split(","):
         if name not in FUNCTIONS:
             raise InputError(f"cannot precompute '{name}' (have {', '.join(FUNCTIONS)})")
-    if options.max_size < 1 or options.jobs < 1:
+    if (options.max_size or 1) < 1 or options.jobs < 1:
         raise InputError("--max-size and --jobs must be positive")
-    layouts = options.layouts or (SHIPPED_LAYOUTS if options.ship else ALL_LAYOUTS)
-    pairs = [tuple(pair.split(":")) for pair in layouts.split(",")]
-    for pair in pairs:
-        if len(pair) != 2 or any(layout not in (*LAYOUTS, CONST) for layout in pair):
-            raise InputError(f"--layouts: expected LHS:RHS of {', '.join(LAYOUTS)} or {CONST}, not '{':'.join(pair)}'")
     counts = tuple(sorted({thread_count(text) for text in threads.split(",")}))
-    family = Family(max_size=options.max_size, layouts=tuple((a, b) for a, b in pairs), threads=counts)
-    return of_dtypes(family, options.dtypes.split(","))
+    out = []
+    for dtype in dtypes.split(","):
+        element_types(dtype)
+        sizes, layouts = 1024, ALL_LAYOUTS
+        if options.ship:
+            sizes, layouts = SHIPPED_SIZES.get(dtype, NARROW_SIZE), SHIPPED_LAYOUTS.get(dtype, NARROW_LAYOUTS)
+        out.append(Family(dtype, options.max_size or sizes, _pairs(options.layouts or layouts), counts))
+    return out
+
+
+def _pairs(layouts: str) -> tuple[tuple[str, str], ...]:
+    """Layouts of lhs and rhs, as `--layouts` has them."""
+    from ..memo.families import CONST, LAYOUTS
+
+    out = []
+    for pair in layouts.split(","):
+        lhs, colon, rhs = pair.partition(":")
+        if not colon or any(layout not in (*LAYOUTS, CONST) for layout in (lhs, rhs)):
+            raise InputError(f"--layouts: expected LHS:RHS of {', '.join(LAYOUTS)} or {CONST}, not '{pair}'")
+        out.append((lhs, rhs))
+    return tuple(out)
 
 
 def parse_size(text: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from morello_mlir.memo.families import Family
+from morello_mlir.memo.families import Family, element_types
 from morello_mlir.memo.locate import PACKAGED, SHIPPED, shipped_path, shipped_targets
 from morello_mlir.memo.memo import Memo
 from morello_mlir.memo.store import Store
@@ -16,6 +16,7 @@ from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS, get_target
+from morello_mlir.tools.precompute import NARROW_SIZE, SHIPPED_NARROW
 
 MAX_BYTES = 8 << 20
 REBUILD = "rebuild it: morello precompute --ship"
@@ -52,6 +53,23 @@ def test_every_goal_is_answered(name, threads, shipped):
             spec = _with_weights(spec)
         found = shipped.find(*Search(shipped.target).point(spec))
         assert found is not None and found[2] == "shipped", f"{spec}: {REBUILD}"
+
+
+@each
+@pytest.mark.parametrize("dtype", SHIPPED_NARROW.split(","))
+def test_goals_of_other_element_types_are_answered(name, dtype, shipped):
+    family = Family(dtype, NARROW_SIZE)
+    types = element_types(dtype)
+    for _, rhs, m, k, n in random.Random(3).sample([g for g in family.goals() if g[0] == "row_major"], 20):
+        plain = matmul_spec(m, k, n, rhs=rhs)
+        spec = replace(plain, operands=tuple(replace(o, dtype=t) for o, t in zip(plain.operands, types, strict=True)))
+        for goal in (
+            spec,
+            replace(spec, serial=False, threads=2),
+            *([_with_weights(spec)] if rhs == "row_major" else []),
+        ):
+            found = shipped.find(*Search(shipped.target).point(goal))
+            assert found is not None and found[2] == "shipped", f"{goal}: {REBUILD}"
 
 
 def _with_weights(spec: Spec) -> Spec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,8 @@ import pytest
 from morello_mlir.actions import key_of
 from morello_mlir.errors import InputError
 from morello_mlir.memo import locate, manage, precompute
-from morello_mlir.memo.families import DTYPES, Family
+from morello_mlir.memo.coordinates import kernels_of
+from morello_mlir.memo.families import Family, element_types
 from morello_mlir.memo.memo import Memo
 from morello_mlir.memo.record import decode, encode
 from morello_mlir.memo.store import Store
@@ -165,6 +167,7 @@ def test_a_file_that_cannot_be_read_is_refused_and_left_alone(kind, args, capsys
         (["precompute", "--memo", "off"], "the memo is off"),
         (["precompute", "--functions", "fft", "--memo", "/tmp/x"], "cannot precompute 'fft'"),
         (["precompute", "--dtypes", "f8", "--memo", "/tmp/x"], "no kernels for f8 (have f32, f64, bf16"),
+        (["precompute", "--dtypes", "i8:f32:f32", "--memo", "/tmp/x"], "no kernels for i8:f32:f32"),
         (["precompute", "--layouts", "diagonal", "--memo", "/tmp/x"], "--layouts: expected LHS:RHS"),
         (["precompute", "--memory-cap", "lots", "--memo", "/tmp/x"], "cannot read the size 'lots'"),
         (["precompute", "--threads", "1,all", "--memo", "/tmp/x"], "positive integer, not 'all'"),
@@ -199,14 +202,16 @@ def test_precompute_in_processes_and_again(tmp_path, capsys):
     assert "0 goals" in run(capsys, *args)[1], "what is there is not done again"
 
 
-@pytest.mark.parametrize(("name", "target"), [("bf16", "avx512"), ("u8i8", "znver5"), ("f16", "avx2")])
+@pytest.mark.parametrize(
+    ("name", "target"), [("bf16", "avx512"), ("u8i8", "znver5"), ("f16", "avx2"), ("f32:bf16:bf16", "znver4")]
+)
 def test_precompute_for_narrow_element_types(tmp_path, capsys, name, target):
     """With weights packed ahead, in groups where kernels take them."""
     path = tmp_path / "memo"
     args = ("precompute", "--max-size", 4, "--targets", target, "--dtypes", name, "--memo", path, "--threads", 1)
     assert run(capsys, *args, "--layouts", "row_major:row_major,row_major:col_major,row_major:const")[0] == 0
     plain = matmul_spec(2, 4, 3, rhs="col_major")
-    operands = tuple(replace(o, dtype=d) for o, d in zip(plain.operands, DTYPES[name], strict=True))
+    operands = tuple(replace(o, dtype=d) for o, d in zip(plain.operands, element_types(name), strict=True))
     target = get_target(target)
     for rhs in (operands[1], replace(operands[1], layout=operands[0].layout, const=True)):
         goal = replace(plain, operands=(operands[0], rhs, operands[2]))
@@ -221,7 +226,7 @@ def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
     stale = Store(path)
     stale.put("0000000000000000/1", "avx2", [next(r for r in _records())])
     stale.close()
-    args = ("precompute", "--ship", "--max-size", 4, "--layouts", "row_major:row_major")
+    args = ("precompute", "--ship", "--max-size", 4, "--layouts", "row_major:row_major", "--dtypes", "f32")
     status, out, _ = run(capsys, *args, "--targets", "avx2,haswell", "--threads", "1")
     assert status == 0 and out.count(": 64 goals for ") == 2
     first = {r.space for r in Store(path, writable=False).rows()}
@@ -237,6 +242,26 @@ def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
     assert "0 goals for avx2" in out and out.count("bytes") == 1, "nothing is left to be done"
     status, _, err = run(capsys, *args, "--targets", "tigerlake")
     assert status == 2 and "tigerlake is not among the targets that are shipped" in err
+
+
+def test_shipping_drops_kernels_as_they_were(tmp_path, capsys, monkeypatch):
+    """Answers for narrow element types are for the kernels that there are."""
+    monkeypatch.setattr(locate, "shipped_path", lambda target: tmp_path / f"{target.name}.sqlite")
+    args = ("precompute", "--ship", "--max-size", 2, "--targets", "sapphirerapids", "--threads", "1")
+    assert run(capsys, *args, "--dtypes", "f32,bf16")[0] == 0
+    path, own = tmp_path / "avx512.sqlite", get_target("sapphirerapids").narrow_fingerprint
+    keys = [r.key for r in Store(path, writable=False).rows()]
+    assert {kernels_of(key) for key in keys} == {"", own}
+    monkeypatch.setattr(locate, "shipped_targets", lambda name: {"other": get_target("avx512")})
+    assert run(capsys, *args, "--dtypes", "f32")[0] == 0
+    assert {r.key for r in Store(path, writable=False).rows()} == {key for key in keys if not kernels_of(key)}
+
+
+@pytest.mark.parametrize("name", ["host", "znver4", "sapphirerapids", "avx2"])
+def test_stats_of_what_is_shipped(capsys, name):
+    status, out, _ = run(capsys, "memo", "stats", "--shipped", name)
+    assert status == 0 and f"{get_target(name).name}.sqlite" in out
+    assert name == "host" or re.search(rf"^{name} [0-9a-f]+/", out, re.M)
 
 
 def test_stats_say_what_is_shipped(tmp_path, capsys, monkeypatch, filled):
