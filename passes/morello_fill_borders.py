@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.lifting.borders import fill_only_borders, is_large, padding_of
+from morello_mlir.lifting.borders import fill_only_borders, padding_of
 
 from .base import Pass
 from .symbols import all_ops
@@ -17,7 +17,7 @@ class FillBorders(Pass):
 
     Bufferization makes of `tensor.pad` a buffer that is filled as a whole, and a copy into its interior. Where nothing
     reads the buffer in between, the fill becomes one of each border. Meaning is preserved.
-    Large buffers are left to `morello-lift`, which has nests read them in parts.
+    `morello-lift` does the same to buffers that are not read by nests alone.
     """
 
     name: ClassVar[str] = "morello-fill-borders"
@@ -27,5 +27,5 @@ class FillBorders(Pass):
         # A list: fills and copies are erased on the way.
         buffers = [o.results[0] for o in all_ops(op) if o.name == "memref.alloc"]
         for buffer in buffers:
-            if (found := padding_of(buffer)) is not None and not is_large(buffer):
+            if (found := padding_of(buffer)) is not None:
                 fill_only_borders(found)

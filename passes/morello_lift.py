@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
-
-from mlir import ir
 
 from morello_mlir import dialect, lifting
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.aliases import nested_ops
-from morello_mlir.lifting.borders import Padding, fill_only_borders, is_large, padding_of
+from morello_mlir.lifting.borders import Padding, fill_only_borders, padding_of
 from morello_mlir.lifting.emit import SCHEDULE, Functions, for_threads, given_schedule
 from morello_mlir.lifting.nests import (
     IS_CONTRACTION,
     LiftedNest,
     NestFunctions,
-    Parts,
     calls,
     explain_call,
     explain_op,
     holds_until,
     is_inside,
+    unpadded,
 )
 
 from .base import Pass, option, remark
 from .morello_group import clear_tags, report
-from .morello_legalize_copy import own_copy
 from .morello_return_to_argument import OWN_COPY
 
 Outcome = Lifted | Covered | Rejected | LiftedNest
@@ -55,8 +51,8 @@ class MorelloLift(Pass):
 
     With `nests`, elementwise ops, reductions and what else is a nest become `morello.nest` ops in the same way: the
     functions that `morello-outline` made of chains of them, at their calls, and single ops. An output may then lie in
-    the place of an input, element for element. A large padded buffer that only one nest reads is made in parts, each
-    followed by the nest on it; other large ones get what `morello-fill-borders` does to small ones.
+    the place of an input, element for element. A padded buffer that only nests read is not made: they read what it is
+    made of, and know what is around it. Others get what `morello-fill-borders` does.
     """
 
     name: ClassVar[str] = "morello-lift"
@@ -73,7 +69,7 @@ class MorelloLift(Pass):
             if getattr(self, name) < 0:
                 self.fail(op, f"{name.replace('_', '-')} must not be negative: {getattr(self, name)}")
         modules: _Modules = {}
-        self._read_in_parts(op, modules)
+        self._read_unpadded(op, modules)
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
         found = self._survey(op)
         done = []
@@ -103,46 +99,50 @@ class MorelloLift(Pass):
             modules[module] = Functions(module, self.threads), NestFunctions(module, self.threads)
         return modules[module]
 
-    def _read_in_parts(self, op: Any, modules: _Modules) -> None:
-        """Large padded buffers are made part by part, where a nest reads them; else their borders are filled."""
+    def _read_unpadded(self, op: Any, modules: _Modules) -> None:
+        """Nests that read padded buffers read what these are made of; where others do as well, borders are filled."""
         buffers = [o.results[0] for o in nested_ops(op) if o.name == "memref.alloc"]
-        paddings = [p for b in buffers if (p := padding_of(b)) is not None and is_large(b)]
-        for padding in paddings:
-            parts = self._parts(op, padding) if self.nests else None
-            if parts is None:
+        for padding in [p for b in buffers if (p := padding_of(b)) is not None]:
+            found = self._readers(op, padding) if self.nests else None
+            if found is None:
                 fill_only_borders(padding)
                 continue
-            (reader,) = padding.readers()
-            self._report(reader, parts.lifted, None)
-            nests = self._functions(reader, modules)[1]
-            with ir.InsertionPoint(reader), reader.location:
-                parts.emit(partial(nests.call, reader), own_copy)
-            holder = next((function for call, function in calls(op) if call == reader), None)
+            for reader, lifted, holder in found:
+                self._report(reader, lifted, holder)
+                self._functions(reader, modules)[1].call(reader, lifted)
+                for each in (reader, lifted.fill):
+                    if each is not None:
+                        each.erase()
+                if holder is not None and not any(function == holder for _, function in calls(op)):
+                    holder.erase()
             users = [use.owner.operation for use in padding.buffer.uses if use.owner.operation != padding.view]
             frees = [user for user in users if user.name == "memref.dealloc"]
-            fill = [parts.lifted.fill] if parts.lifted.fill is not None else []
-            for each in (reader, *fill, padding.copy, padding.view, padding.fill, *frees, padding.buffer.owner):
+            for each in (padding.copy, padding.view, padding.fill, *frees, padding.buffer.owner):
                 each.erase()
-            if holder is not None and not any(function == holder for _, function in calls(op)):
-                holder.erase()
 
-    def _parts(self, op: Any, padding: Padding) -> Parts | None:
-        """How the one nest that reads a padded buffer reads it in parts."""
-        readers = padding.readers()
-        if len(readers) != 1 or readers[0] is None or SCHEDULE in readers[0].attributes:
-            return None
-        aliases = lifting.aliases_around(op)
-        holder = next((function for call, function in calls(op) if call == readers[0]), None)
-        if holder is not None:
-            lifted = explain_call(readers[0], holder, aliases)
-        elif readers[0].name.startswith("linalg."):
-            lifted = explain_op(readers[0], aliases)
-        else:
-            return None
-        if isinstance(lifted, Rejected) or (holder is not None and SCHEDULE in holder.attributes):
-            return None
-        outputs = lifted.values[len(lifted.spec.body.inputs) :]
-        return Parts.of(lifted, padding) if holds_until(padding, readers[0], outputs, aliases) else None
+    def _readers(self, op: Any, padding: Padding) -> list[tuple[Any, LiftedNest, Any]] | None:
+        """What reads a padded buffer: ops or calls, as nests that do not need it, and the functions that are called;
+        None where something else does, too."""
+        aliases, functions = lifting.aliases_around(op), dict(calls(op))
+        found: list[tuple[Any, LiftedNest, Any]] = []
+        for reader in padding.readers():
+            if reader is None or SCHEDULE in reader.attributes:
+                return None
+            holder = functions.get(reader)
+            if holder is not None:
+                lifted = explain_call(reader, holder, aliases)
+            elif reader.name.startswith("linalg."):
+                lifted = explain_op(reader, aliases)
+            else:
+                return None
+            if isinstance(lifted, Rejected) or (holder is not None and SCHEDULE in holder.attributes):
+                return None
+            outputs = lifted.values[len(lifted.spec.body.inputs) :]
+            new = unpadded(lifted, padding) if holds_until(padding, reader, outputs, aliases) else None
+            if new is None:
+                return None
+            found.append((reader, new, holder))
+        return found or None
 
     def _survey(self, op: Any) -> list[tuple[Any, Outcome, Any]]:
         """Every linalg op, and every call of a function around a nest: what becomes of it, and that function or None.

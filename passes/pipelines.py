@@ -21,7 +21,6 @@ _BUFFERIZE = (
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map "
     "allow-return-allocs-from-loops}",
-    "morello-fill-borders",
     "morello-outline",
     "morello-deallocate",
     "morello-legalize-copy",
@@ -123,7 +122,8 @@ def stages(settings: Settings, *, embedded: bool = True) -> dict[str, str]:
     tidy, fuse, chain = ("morello-tidy", "morello-fuse", "morello-chain") if nests else ("", "", "")
     early = "morello-free-early" if optimize else ""
     # Without our passes, Specs that are written in the module are what they compute.
-    lifting = (tidy, group, fuse, morello_bufferize(), lift or "morello-spec-to-linalg,morello-sum-wide", chain, early)
+    lift = lift or "morello-fill-borders,morello-spec-to-linalg,morello-sum-wide"
+    lifting = (tidy, group, fuse, morello_bufferize(), lift, chain, early)
     return {
         "legalize": "morello-legalize-tosa",
         "lift": ",".join(text for text in lifting if text),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,6 @@ from .aliases import ancestor_in
 
 #: Ops that copy their first operand into the second.
 COPIES = ("memref.copy", "linalg.copy")
-#: Bytes of buffers that leave no room in L2 for what is made of them.
-LARGE = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -97,11 +94,6 @@ def _filled_with(op: Any, buffer: Any) -> Any:
     return None if home == block else value
 
 
-def is_large(buffer: Any) -> bool:
-    """Whether a buffer of static shape passes through L2 rather than stay there."""
-    return math.prod(buffer.type.shape) * _bytes(buffer.type.element_type) >= LARGE
-
-
 def fill_only_borders(padding: Padding) -> None:
     """Makes of the fill one of each border."""
     with ir.InsertionPoint(padding.fill), padding.fill.location:
@@ -129,10 +121,3 @@ def part_of(buffer: Any, offsets: Sequence[int], sizes: Sequence[int]) -> Any:
     kind = ir.MemRefType.get(list(sizes), buffer.type.element_type, ir.StridedLayoutAttr.get(start, list(strides)))
     ones = [1] * len(sizes)
     return memref.SubViewOp(kind, buffer, [], [], [], list(offsets), list(sizes), ones).result
-
-
-def _bytes(element: Any) -> int:
-    """The size of an element that vectors can hold; 0 of any other."""
-    if isinstance(element, (ir.FloatType, ir.IntegerType)) and element.width % 8 == 0 and element.width <= 64:
-        return int(element.width) // 8
-    return 0

@@ -81,6 +81,8 @@ def _rewritten(spec: NestSpec, node: Node, target: Target) -> Rewritten | str:
             return f"the size must be less than {node.dim}={spec.dims[d]}"
         if positions(spec, d):
             return f"the body uses the position along {node.dim}"
+        if any(b.steps[d] for o in spec.operands for b in o.borders):
+            return f"an operand has a border along {node.dim}"
         return partial(spec, d, node.size, levels(target))
     return "not a step for nests (have tile, parallel tile, serial, stage, partial, reciprocal, rows)"
 

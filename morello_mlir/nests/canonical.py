@@ -56,7 +56,7 @@ def _drop_ones(spec: NestSpec) -> NestSpec:
     if kept:
         return _reorder(spec, kept)
     # A parallel dim of one step, along which nothing varies.
-    still = tuple(replace(o, strides=(0,)) for o in spec.operands)
+    still = tuple(o.picked(()).widened(0) for o in spec.operands)
     body = _renumbered(spec.body, {})
     return NestSpec((1,), (False,), still, body, spec.serial, spec.threads, spec.far, spec.among)
 
@@ -67,7 +67,7 @@ def _reorder(spec: NestSpec, kept: Sequence[int], dims: tuple[int, ...] | None =
     def pick(items: Sequence[int]) -> tuple[int, ...]:
         return tuple(items[d] for d in kept)
 
-    operands = tuple(replace(o, strides=pick(o.strides)) for o in spec.operands)
+    operands = tuple(o.picked(kept) for o in spec.operands)
     scan = tuple(spec.scan[d] for d in kept)
     body = _renumbered(spec.body, {d: i for i, d in enumerate(kept)})
     return NestSpec(pick(dims or spec.dims), scan, operands, body, spec.serial, spec.threads, spec.far, spec.among)
@@ -89,7 +89,7 @@ def _renumbered(body: Body, dims: dict[int, int]) -> Body:
 
 def _merge(spec: NestSpec) -> NestSpec | None:
     """Two dims made one, where every operand steps through them as through one; None where there are none."""
-    used = _positions(spec.body)
+    used = _positions(spec.body) | {d for o in spec.operands for b in o.borders for d, s in enumerate(b.steps) if s}
     for outer in range(len(spec.dims)):
         for inner in range(len(spec.dims)):
             if outer == inner or spec.scan[outer] != spec.scan[inner] or used & {outer, inner}:

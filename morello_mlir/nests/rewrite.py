@@ -63,7 +63,8 @@ def same(spec: NestSpec) -> tuple[Source, ...]:
 
 
 def tiled(spec: NestSpec, d: int, size: int, *, parallel: bool = False) -> Rewritten:
-    """A loop over dim `d` in steps of `size`: the body, and what is left over (offset by the steps before it)."""
+    """A loop over dim `d` in steps of `size`: the body, and what is left over (offset by the steps before it). Borders
+    are where the first turn has them."""
     n = spec.dims[d]
     whole, rest = divmod(n, size)
     inner = replace(spec, serial=True, threads=0, among=max(1, spec.threads)) if parallel else spec
@@ -71,7 +72,8 @@ def tiled(spec: NestSpec, d: int, size: int, *, parallel: bool = False) -> Rewri
     out = [Child(whole, inner.with_dims(sizes(size)), same(spec))]
     if rest:
         at = tuple(Source(k, None, whole * size * o.strides[d]) for k, o in enumerate(spec.operands))
-        out.append(Child(1, inner.with_dims(sizes(rest)), at))
+        moved = replace(inner, operands=tuple(o.moved(d, whole * size) for o in spec.operands))
+        out.append(Child(1, moved.with_dims(sizes(rest)), at))
     return Rewritten(tuple(out))
 
 
@@ -218,14 +220,14 @@ def partial(spec: NestSpec, d: int, size: int, levels: Sequence[tuple[str, int]]
 
     def part(step: int, trips: int, first: int) -> Child:
         sizes = (*(step if e == d else n for e, n in enumerate(spec.dims)), trips)
-        ins = [replace(o, strides=(*o.strides, o.strides[d] * size)) for o in spec.inputs]
+        ins = [o.widened(o.strides[d] * size) for o in spec.inputs]
         nest = NestSpec(sizes, (*spec.scan, False), (*ins, *new), part_body, *how)
         at = [replace(s, offset=first * o.strides[-1]) for s, o in zip(sources, ins, strict=True)]
         return Child(1, nest, (*at, *(replace(s, offset=first) for s in made)))
 
     children = [part(size, whole, 0)] + ([part(rest, 1, whole)] if rest else [])
     sizes = tuple(1 if s else n for n, s in zip(spec.dims, spec.scan, strict=True))
-    ins = [replace(o, strides=(*o.strides, 0)) for o in (*spec.inputs, *spec.outputs)]
+    ins = [o.widened(0) for o in (*spec.inputs, *spec.outputs)]
     operands = (*ins[: len(spec.inputs)], *new, *ins[len(spec.inputs) :])
     combine = NestSpec((*sizes, count), (*spec.scan, True), operands, combine_body, *how)
     outs = tuple(Source(len(spec.inputs) + k) for k in range(len(spec.outputs)))

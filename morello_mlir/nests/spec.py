@@ -19,6 +19,7 @@ from ..hashed import Hashed
 from ..spec.layout import NUMBER
 from ..spec.spec import MAX_STEPS, MAX_THREADS, split_top
 from .body import Body
+from .borders import Border, number_of
 from .evaluate import evaluate
 from .ops import element_bytes
 
@@ -33,12 +34,20 @@ MAX_DIMS = 16
 @dataclass(frozen=True, slots=True)
 class Operand:
     """strides: elements between neighbours along each dim of the nest; 0 where it does not vary. alias: an output that
-    lies just where input number `alias` does, whose elements it overwrites; None: it shares no memory with an input."""
+    lies just where input number `alias` does, whose elements it overwrites; None: it shares no memory with an input.
+
+    borders: of an input, the axes along which it ends before the nest does (see `Border`): what lies beyond is `around`
+    wherever it is read. first: where the first point of such an input would be, in elements from where it begins:
+    beyond a border this is a place that does not exist, and may be negative.
+    """
 
     dtype: str
     memory: str
     strides: tuple[int, ...]
     alias: int | None = None
+    borders: tuple[Border, ...] = ()
+    around: float | int = 0
+    first: int = 0
 
     def __post_init__(self) -> None:
         element_bytes(self.dtype)
@@ -46,6 +55,29 @@ class Operand:
             raise SpecError(f"unknown memory '{self.memory}' (have {', '.join(MEMORIES)})")
         if any(s < 0 for s in self.strides):
             raise SpecError(f"strides must not be negative: {list(self.strides)}")
+        if self.around != self.around:
+            raise SpecError("what is around an operand must not be NaN")
+        if not self.borders:
+            if self.first or self.around:
+                raise SpecError("only an operand with borders has a first point elsewhere, and something around")
+            return
+        for border in self.borders:
+            if len(border.steps) != len(self.strides):
+                raise SpecError(f"a border has {len(self.strides)} steps, one for each dim: {border}")
+            self._unit(border)
+        if self.alias is not None or any(
+            sum(b.steps[d] > 0 for b in self.borders) > 1 for d in range(len(self.strides))
+        ):
+            raise SpecError(
+                "an operand that overwrites another has no borders, and a dim steps along one of them at most"
+            )
+
+    def _unit(self, border: Border) -> int:
+        """Elements between neighbours along a border's axis; 0 where nothing moves along it."""
+        units = {s / step for s, step in zip(self.strides, border.steps, strict=True) if step}
+        if len(units) > 1 or any(u < 1 or u % 1 for u in units):
+            raise SpecError(f"the strides {list(self.strides)} do not go along with {border}")
+        return int(min(units, default=0))
 
     @property
     def varies(self) -> frozenset[int]:
@@ -53,29 +85,56 @@ class Operand:
         return frozenset(d for d, s in enumerate(self.strides) if s)
 
     def span(self, dims: Sequence[int]) -> int:
-        """Elements from the first to the last, both included."""
+        """Elements from the first to the last, both included; with borders, from where it begins on."""
         if 0 in dims:
             return 0
-        return 1 + sum((n - 1) * s for n, s in zip(dims, self.strides, strict=True))
+        last = self.first + sum((n - 1) * s for n, s in zip(dims, self.strides, strict=True))
+        for border in self.borders:
+            beyond = border.start + border.reach(dims) - (border.extent - 1)
+            last -= max(0, beyond) * self._unit(border)
+        return 1 + max(0, last)
 
     def elements(self, dims: Sequence[int]) -> int:
         """How many elements are met, each once (windows that overlap count once)."""
         count = math.prod(n for n, s in zip(dims, self.strides, strict=True) if s)
         return min(count, self.span(dims))
 
+    def picked(self, kept: Sequence[int]) -> Operand:
+        """Of the dims `kept`, in that order."""
+        borders = tuple(b.picked(kept) for b in self.borders)
+        return replace(self, strides=tuple(self.strides[d] for d in kept), borders=borders)
+
+    def widened(self, stride: int) -> Operand:
+        """With one more dim, the last."""
+        return replace(self, strides=(*self.strides, stride), borders=tuple(b.widened() for b in self.borders))
+
+    def moved(self, d: int, by: int) -> Operand:
+        """As it is from position `by` along dim `d` on."""
+        return replace(self, borders=tuple(b.moved(d, by) for b in self.borders))
+
     def __str__(self) -> str:
         alias = "" if self.alias is None else f", is x{self.alias}"
-        return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias})"
+        borders = "".join(f", {b}" for b in self.borders)
+        borders += f", else {self.around}, first {self.first}" if borders else ""
+        return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias}{borders})"
 
     @staticmethod
     def parse(text: str) -> Operand:
         """Reads what `str` printed. Raises SpecError."""
         t = text.strip()
         pieces = split_top(t[1:-1]) if t.startswith("(") and t.endswith(")") else []
+        if len(pieces) > 4 and (borders := [b for p in pieces[3:-2] if (b := Border.parse(p))]):
+            around = re.fullmatch(r"else\s+(\S+)", pieces[-2])
+            first = re.fullmatch(rf"first\s+(-?{NUMBER})", pieces[-1])
+            if around and first and len(borders) == len(pieces) - 5:
+                there = number_of(around[1], pieces[0])
+                strides = _numbers(pieces[2], "strides")
+                return Operand(pieces[0], pieces[1], strides, None, tuple(borders), there, int(first[1]))
         alias = re.fullmatch(rf"is\s+x({NUMBER})", pieces[3]) if len(pieces) == 4 else None
         if len(pieces) not in (3, 4) or (len(pieces) == 4 and not alias):
             raise SpecError(
-                f"operand '{t}': expected (dtype, memory, [strides]), or with 'is x0' where it overwrites x0"
+                f"operand '{t}': expected (dtype, memory, [strides]), or with 'is x0' where it overwrites x0, or with "
+                "'border [steps] from N of N, ..., else VALUE, first N'"
             )
         return Operand(pieces[0], pieces[1], _numbers(pieces[2], "strides"), int(alias[1]) if alias else None)
 
@@ -113,6 +172,8 @@ class NestSpec(Hashed):
             raise SpecError("every dim is parallel or scan")
         if any(len(o.strides) != len(self.dims) for o in self.operands):
             raise SpecError(f"every operand has {len(self.dims)} strides, one for each dim")
+        if any(o.borders for o in self.operands[len(self.operands) - len(self.body.outputs) :]):
+            raise SpecError("an output has no borders")
         if len(self.operands) < len(self.body.outputs):
             raise SpecError(
                 f"the body has {len(self.body.outputs)} outputs, and there are {len(self.operands)} operands"
@@ -219,6 +280,9 @@ class NestSpec(Hashed):
             flat = np.ascontiguousarray(array).reshape(-1)
             if flat.size < o.span(self.dims):
                 raise SpecError(f"an input has {flat.size} elements, and {o.span(self.dims)} are met")
+            if o.borders:
+                views.append(_bordered(flat, o, self.dims))
+                continue
             steps = tuple(s * flat.itemsize for s in o.strides)
             views.append(np.lib.stride_tricks.as_strided(flat, self.dims, steps, writeable=False))
         if not views:
@@ -271,6 +335,18 @@ class NestSpec(Hashed):
         if spec.function != m[1]:
             raise SpecError(f"this body makes it a {spec.function}, not a {m[1]}")
         return spec
+
+
+def _bordered(flat: np.ndarray, o: Operand, dims: Sequence[int]) -> np.ndarray:
+    """What each point reads of an operand with borders."""
+    at, inside = np.full([1] * len(dims), o.first), np.full([1] * len(dims), True)
+    along = [np.arange(n).reshape([-1 if e == d else 1 for e in range(len(dims))]) for d, n in enumerate(dims)]
+    for stride, positions in zip(o.strides, along, strict=True):
+        at = at + stride * positions
+    for border in o.borders:
+        place = border.start + sum(step * positions for step, positions in zip(border.steps, along, strict=True))
+        inside = inside & (place >= 0) & (place < border.extent)
+    return np.where(inside, flat[np.where(inside, at, 0)], np.array(o.around).astype(flat.dtype))
 
 
 def is_nest(text: str) -> bool:

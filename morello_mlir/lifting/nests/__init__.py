@@ -6,7 +6,7 @@ from .enclose import enclose, tidy
 from .lift import IS_CONTRACTION, LiftedNest, calls, explain_call, explain_op
 from .loops import to_loops
 from .outline import is_inside, outline, regions
-from .padded import Parts, holds_until
+from .padded import holds_until, unpadded
 from .softmax import take_apart
 from .space import Nest
 
@@ -16,7 +16,6 @@ __all__ = [
     "LiftedNest",
     "Nest",
     "NestFunctions",
-    "Parts",
     "calls",
     "enclose",
     "explain_call",
@@ -30,4 +29,5 @@ __all__ = [
     "take_apart",
     "tidy",
     "to_loops",
+    "unpadded",
 ]

@@ -74,6 +74,9 @@ def _build(
 def _view(base: Any, spec: NestSpec, k: int, offset: Any) -> Any:
     """Operand k as a memref whose dims are those of the nest along which it has a stride. offset: a number or a
     value."""
-    strides = spec.operands[k].strides
+    operand = spec.operands[k]
+    if operand.borders:  # where its dims would begin and end there may be nothing
+        return strided_view(base, offset, [operand.span(spec.dims)], [1])
+    strides = operand.strides
     dims = [d for d, s in enumerate(strides) if s]
     return strided_view(base, offset, [spec.dims[d] for d in dims], [strides[d] for d in dims])

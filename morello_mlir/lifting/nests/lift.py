@@ -28,13 +28,14 @@ IS_CONTRACTION = "it is a contraction"
 class LiftedNest:
     """A call or an op can be lifted. values: a memref for each operand of the Spec, which starts so many elements
     behind it as `starts` says. name: of the op that it is reported as. fill: the op whose constants it makes
-    superfluous."""
+    superfluous. whole: the Spec before dims were merged that step as one in all operands."""
 
     spec: NestSpec
     values: tuple[Any, ...]
     starts: tuple[int, ...]
     name: str
-    fill: Any = None
+    fill: Any
+    whole: NestSpec
 
 
 def calls(root: Any) -> list[tuple[Any, Any]]:
@@ -100,7 +101,7 @@ def _lifted(record: Record, values: list[Any], aliases: Aliases, name: str, fill
         spec, starts = record.spec([v.type for v in values], places)
     except SpecError as error:
         raise NotLifted(str(error)) from None
-    return LiftedNest(spec.canonical(), tuple(values), tuple(starts), name, fill)
+    return LiftedNest(spec.canonical(), tuple(values), tuple(starts), name, fill, spec)
 
 
 def _aliases(record: Record, values: list[Any], aliases: Aliases) -> list[int | None]:

@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import arith, math, memref, scf
 
 from morello_mlir.nests import NestSpec, Value
+from morello_mlir.nests.borders import Border
 from morello_mlir.nests.ops import REDUCE, is_float
 
 from ..private import strided_view
@@ -176,7 +177,7 @@ class _Loops:
     def _emit(self, value: Value, args: list[Any]) -> Any:
         kind = _kind(value.dtype)
         if value.op == "input":
-            return memref.LoadOp(self.views[int(value.attr or 0)], self.at).result
+            return self._element(int(value.attr or 0), kind)
         if value.op == "const":
             number = value.number if is_float(value.dtype) else int(value.number)
             return arith.constant(kind, number)
@@ -191,6 +192,30 @@ class _Loops:
         if value.op in ("cast", "ucast"):
             return _cast(args[0], kind, value.op == "ucast")
         return _elementwise(value.op, value.dtype, args)
+
+    def _element(self, k: int, kind: Any) -> Any:
+        """What input k has where the loops are."""
+        operand = self.spec.inputs[k]
+        if not operand.borders:
+            return memref.LoadOp(self.views[k], self.at).result
+        inside = [self._is_inside(border) for border in operand.borders]
+        condition = inside[0]
+        for other in inside[1:]:
+            condition = arith.andi(condition, other)
+        found = scf.IfOp(condition, [kind], hasElse=True)
+        with ir.InsertionPoint(found.then_block):
+            scf.YieldOp([memref.LoadOp(self.views[k], self.at).result])
+        with ir.InsertionPoint(found.else_block):
+            scf.YieldOp([arith.constant(kind, operand.around)])
+        return found.results[0]
+
+    def _is_inside(self, border: Border) -> Any:
+        index = ir.IndexType.get()
+        place = arith.constant(index, border.start)
+        for at, step in zip(self.at, border.steps, strict=True):
+            place = arith.addi(place, arith.muli(at, arith.constant(index, step))) if step else place
+        # Without a sign, what is before the first place is beyond the last.
+        return arith.cmpi(arith.CmpIPredicate.ult, place, arith.constant(index, border.extent))
 
 
 def _elementwise(op: str, dtype: str, args: list[Any]) -> Any:
@@ -256,4 +281,6 @@ def _cast(x: Any, kind: Any, unsigned: bool) -> Any:
 def _view(value: Any, spec: NestSpec, k: int) -> Any:
     """An operand with a dim for each of the nest's."""
     base, offset = memref.ExtractStridedMetadataOp(value).results[:2]
+    if first := spec.operands[k].first:
+        offset = arith.addi(offset, arith.constant(ir.IndexType.get(), first))
     return strided_view(base, offset, spec.dims, spec.operands[k].strides)

@@ -21,6 +21,7 @@ from ..plan import dim_of, rows_plan
 from ..rewrite import Child, Rewritten
 from ..spec import NestSpec
 from .builder import NestBuilder
+from .edges import shifted
 from .memory import Place
 from .rows import emit_rows
 
@@ -67,7 +68,10 @@ class Functions:
         b = NestBuilder(self.machine)
         places = []
         for i, o in enumerate(spec.operands):
-            places.append(Place(b.line_of(f"%base{i}", o.dtype), o.dtype, o.strides, f"%offset{i}"))
+            # A share is given the offset of the first point, a nest that of what is there.
+            offset = f"%offset{i}" if kind else b.add(f"%offset{i}", o.first)
+            line, still = b.line_of(f"%base{i}", o.dtype), (0,) * len(o.borders)
+            places.append(Place(line, o.dtype, o.strides, offset, (), o.borders, o.around, still))
         self.texts[name] = ""
         fill(Walk(self, b), places)
         names = [n for i in range(len(spec.operands)) for n in (f"%base{i}", f"%offset{i}")] + (
@@ -113,12 +117,14 @@ class Walk:
                 out.append(Place(buffers[source.scratch or 0], o.dtype, o.strides, source.offset))
             else:
                 place = places[source.operand]
-                out.append(replace(place, strides=o.strides, offset=self.b.add(place.offset, source.offset)))
+                offset = self.b.add(place.offset, source.offset)
+                out.append(replace(place, strides=o.strides, offset=offset, borders=o.borders))
         return out
 
     def moved(self, place: Place, d: int, by: Index) -> Place:
         """The operand from position `by` along dim `d` on."""
-        return replace(place, offset=self.b.add(place.offset, self.b.mul(by, place.strides[d])))
+        offset = self.b.add(place.offset, self.b.mul(by, place.strides[d]))
+        return replace(place, offset=offset, shifts=shifted(place, d, by, self.b))
 
     # ---------------------------------------------------------------- threads
 

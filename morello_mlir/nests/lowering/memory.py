@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from ...lowering.builder import Builder, Index
 from ...lowering.machine import Machine
 from ...lowering.transpose import transposed
+from ..borders import Border
 from ..cost import INTERLEAVED
 from ..ops import element_bytes
+from . import edges
+from .edges import Edge, Inside
 from .values import Values
 from .vectors import Bundle
 
@@ -26,13 +29,17 @@ SQUARE = 4
 @dataclass(frozen=True, slots=True)
 class Place:
     """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local:
-    the dims along which it has room for one group of points only, which begins at 0."""
+    the dims along which it has room for one group of points only, which begins at 0. borders, around: as operands have
+    them; shifts: by how many places the loops around the nest have moved each border."""
 
     memory: str
     dtype: str
     strides: tuple[int, ...]
     offset: Index = 0
     local: tuple[int, ...] = ()
+    borders: tuple[Border, ...] = ()
+    around: float | int = 0
+    shifts: tuple[Index, ...] = ()
 
     @property
     def type(self) -> str:
@@ -42,12 +49,14 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Tile:
     """at: the position of its first point along every dim. counts: steps along every dim. live: how many lanes count,
-    in its only vector; None: all. known: offsets of places that have been computed, and what was read there."""
+    in its only vector; None: all. known: offsets of places that have been computed, and what was read there. inside:
+    borders that no point of it is beyond."""
 
     at: tuple[Index, ...]
     counts: tuple[int, ...]
     live: int | str | None = None
     known: dict[object, object] = field(default_factory=dict)
+    inside: frozenset[Edge] = frozenset()
 
     def shape(self, dims: frozenset[int]) -> tuple[int, ...]:
         """The shape of the bundle of a value that varies along `dims`."""
@@ -117,12 +126,14 @@ class Memory:
         across = self._across(place, tile, shape)
         if across is not None:
             return self._transposed(place, start, shape, *across)
-        return tuple(self._read_at(place, tile, start, self._offset(place, cell)) for cell in cells(shape))
+        return tuple(self._read_at(place, tile, start, cell) for cell in cells(shape))
 
     def _across(self, place: Place, tile: Tile, shape: Sequence[int]) -> tuple[int, int] | None:
         """(dim, width): another dim than that of the vectors, along which so many neighbours in the tile are neighbours
         in memory; None where there is none, or the vectors' dim is such a one."""
         if place.strides[self.vector] < 2 or tile.live is not None or place.dtype == "i1":
+            return None
+        if not tile.inside.issuperset(edges.edges(place)):
             return None
         for d, count in enumerate(shape):
             width = min(count & -count, self.lanes)
@@ -159,19 +170,35 @@ class Memory:
             width *= 2
         return parts[0]
 
-    def _read_at(self, place: Place, tile: Tile, start: Index, more: int) -> str:
+    def _read_at(self, place: Place, tile: Tile, start: Index, cell: Sequence[int]) -> str:
         """One vector. Neighbours in a tile may want the same: it is read once."""
-        key = (place.memory, place.strides, place.offset, more)
+        more, dims = self._offset(place, cell), range(len(cell))
+        # Beyond a border there is nothing at an address where there may be something of the next row.
+        beyond = tuple(
+            sum(
+                i * s * (self.lanes if d == self.vector else 1)
+                for d, i, s in zip(dims, cell, border.steps, strict=True)
+            )
+            for border in place.borders
+        )
+        key = (place.memory, place.strides, place.offset, more, beyond)
         if key not in tile.known:
-            (tile.known[key],) = self._load(place, tile, self.b.add(start, more))
+            at, found = self.b.add(start, more), None
+            if place.borders:
+                found = edges.inside(self.b, place, tile, beyond, self.vector, self.lanes)
+            (tile.known[key],) = self._load(place, tile, at, None if found and found.everywhere else found)
         return tile.known[key]  # type: ignore[return-value]
 
-    def _load(self, place: Place, tile: Tile, at: Index) -> Bundle:
+    def _load(self, place: Place, tile: Tile, at: Index, found: Inside | None = None) -> Bundle:
+        """found: which lanes are inside, where some are not."""
         stride, dtype = place.strides[self.vector], place.dtype
+        picked = 1 < stride <= INTERLEAVED and dtype != "i1" and not isinstance(tile.live, str)
+        if found is not None and (found.tests or found.nowhere or not picked):
+            return self.values.loaded((edges.read(self.b, place, tile, at, self.vector, found),), dtype)
         if stride == 0:
             return self.values.loaded(self._splat(self._scalar(place, at), dtype), dtype)
-        if 1 < stride <= INTERLEAVED and dtype != "i1" and not isinstance(tile.live, str):
-            return self.values.loaded((self._picked(place, tile, at, stride),), dtype)
+        if picked:
+            return self.values.loaded((self._picked(place, tile, at, stride, found),), dtype)
         if stride != 1 or (tile.live is not None and dtype == "i1"):
             return self.values.loaded(self._gather(place, tile, at, stride), dtype)
         t = f"vector<{self.lanes}x{dtype}>"
@@ -185,9 +212,9 @@ class Memory:
             x = self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
         return self.values.loaded((x,), dtype)
 
-    def _picked(self, place: Place, tile: Tile, at: Index, stride: int) -> str:
+    def _picked(self, place: Place, tile: Tile, at: Index, stride: int, found: Inside | None) -> str:
         """A vector of elements a few apart, picked from the vectors that hold them. No element is read beyond the last
-        of those that count."""
+        of those that count, nor any that is for lanes outside of a border."""
         live = self.lanes if tile.live is None else tile.live
         assert isinstance(live, int), "lanes that only run time knows are of unit stride"
         count = (live - 1) * stride + 1
@@ -197,13 +224,29 @@ class Memory:
         owners = [next(q for q, first in enumerate(firsts) if x < first + self.lanes) for x in offsets]
         places = [x - firsts[q] for x, q in zip(offsets, owners, strict=True)]
         t = f"vector<{self.lanes}x{place.dtype}>"
-        parts = [self._first(place, self.b.add(at, first), min(count, self.lanes)) for first in firsts]
-        found, there = parts[0], [p if q == 0 else 0 for p, q in zip(places, owners, strict=True)]
+        allowed = {x for i, x in enumerate(offsets) if found is None or found.lanes[i]}
+        parts = [self._part(place, at, first, count, None if found is None else allowed) for first in firsts]
+        result, there = parts[0], [p if q == 0 else 0 for p, q in zip(places, owners, strict=True)]
         for number, part in enumerate(parts[1:] or parts[:1], 1):
             choice = [self.lanes + p if q == number else x for p, q, x in zip(places, owners, there, strict=True)]
-            found = self.b.value(f"vector.shuffle {found}, {part} [{', '.join(map(str, choice))}] : {t}, {t}")
+            result = self.b.value(f"vector.shuffle {result}, {part} [{', '.join(map(str, choice))}] : {t}, {t}")
             there = list(range(self.lanes))
-        return found
+        if found is None:
+            return result
+        outside = self.b.constant(f"dense<{edges.literal(place.around, place.dtype)}>", t)
+        mask = edges.mask_of(self.b, found, None)
+        return self.b.value(f"arith.select {mask}, {result}, {outside} : vector<{self.lanes}xi1>, {t}")
+
+    def _part(self, place: Place, at: Index, first: int, count: int, allowed: set[int] | None) -> str:
+        """A vector from `first` on; allowed: the elements that may be read of all, where not all may."""
+        if allowed is None:
+            return self._first(place, self.b.add(at, first), min(count, self.lanes))
+        lanes = tuple(first + i in allowed for i in range(self.lanes))
+        t, i = f"vector<{self.lanes}x{place.dtype}>", self.b.index(self.b.add(at, first))
+        zero = self.b.constant("dense<0.0>" if _is_float(place.dtype) else "dense<0>", t)
+        types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
+        mask = edges.mask_of(self.b, Inside(lanes), None)
+        return self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
 
     def _first(self, place: Place, at: Index, count: int) -> str:
         """A vector with the first `count` elements from `at` on."""

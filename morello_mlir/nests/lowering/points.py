@@ -12,6 +12,7 @@ from ..online import Scaling
 from ..spec import NestSpec
 from . import vector_math
 from .builder import NestBuilder
+from .edges import Edge
 from .memory import Memory, Place, Tile, spread
 from .reductions import Reduction
 from .values import Values, computed
@@ -25,17 +26,18 @@ LOWEST = {"f32": -3.4028234663852886e38, "f64": -1.7976931348623157e308}
 class Group:
     """Points of the parallel dims that are worked on together. at, counts, live: as in Tile, of the parallel dims (0
     and 1 along the others). rows: what is known of the values that do not vary along scan dims, each a bundle. factors:
-    what stored values are multiplied by, in the block at hand."""
+    what stored values are multiplied by, in the block at hand. inside: as in Tile, wherever it is along scan dims."""
 
     at: tuple[Index, ...]
     counts: tuple[int, ...]
     live: int | str | None
     rows: dict[int, Bundle] = field(default_factory=dict)
     factors: dict[int, Bundle] = field(default_factory=dict)
+    inside: frozenset[Edge] = frozenset()
 
     @property
     def tile(self) -> Tile:
-        return Tile(self.at, self.counts, self.live)
+        return Tile(self.at, self.counts, self.live, inside=self.inside)
 
 
 @dataclass(frozen=True, slots=True)

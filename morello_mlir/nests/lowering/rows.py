@@ -11,6 +11,7 @@ from ...lowering.machine import Machine
 from ..ops import element_bytes
 from ..plan import PassPlan, RowsPlan, innermost, swept_outputs
 from .builder import NestBuilder
+from .edges import Edge, all_inside, edges
 from .memory import Memory, Place
 from .online import OnlineSweep
 from .points import Group, Nest, Online, Stage, Sweeping
@@ -19,6 +20,8 @@ from .values import Values, computed
 
 #: Bytes that a row must have for its lines to be asked for ahead, and how far ahead, where the nest is streaming.
 _AHEAD_BYTES = 4096
+#: Groups at each end of a dim, at most, that are at a border and have code of their own.
+MOST_EDGES = 4
 #: What operands of no more bytes are near in any case.
 _NEAR_BYTES = 1 << 15
 
@@ -136,13 +139,55 @@ class _Rows:
             self.pipeline(d, step, inner, outer)
             return
         if full:
-            with self.b.carry(0, full, step, (), ()) as (iv, _):
-                self.loops(inner, _along(outer, d, iv, step // unit, outer.live))
+            self.full_groups(d, full, step, inner, outer)
         whole, left = divmod(n - full, unit)
         if whole:
             self.loops(inner, _along(outer, d, full, whole, outer.live))
         if left:
             self.loops(inner, _along(outer, d, n - left, 1, left))
+
+    def full_groups(self, d: int, full: int, step: int, inner: Sequence[int], outer: Group) -> None:
+        """The groups of `step` positions along `d`, up to `full`: the many inside of borders in a loop that knows of
+        none, the few others each by itself, where it is known what they read."""
+        met = [edge for place in self.nest.inputs for edge in edges(place) if edge[0].steps[d]]
+        here = frozenset(met)
+
+        def one(at: Index, inside: frozenset[Edge] = frozenset()) -> None:
+            group = _along(outer, d, at, step // self.unit(d), outer.live)
+            self.loops(inner, replace(group, inside=group.inside | inside))
+
+        low, high = 0, full
+        known = all(isinstance(shift, int) for _, shift in met)
+        for border, shift in met if known else ():
+            own = replace(border, start=border.start + int(shift)).inside(d, self.spec.dims)
+            low, high = max(low, -(-own.start // step) * step), min(high, own.stop // step * step)
+        low = min(low, full)
+        high = max(low, high)
+        if known and max(low, full - high) <= MOST_EDGES * step:
+            for at in range(0, low, step):
+                one(at)
+            if high > low:
+                with self.b.carry(low, high, step, (), ()) as (iv, _):
+                    one(iv, here)
+            for at in range(high, full, step):
+                one(at)
+            return
+        with self.b.carry(0, full, step, (), ()) as (iv, _):
+            self.b.line(f"scf.if {self.is_inside(d, iv, step, met)} {{")
+            one(iv, here)
+            self.b.line("} else {")
+            one(iv)
+            self.b.line("}")
+
+    def is_inside(self, d: int, at: Index, step: int, met: Sequence[Edge]) -> str:
+        """An i1: whether `step` positions along `d` from `at` on are inside of the borders, wherever the group is along
+        other dims."""
+        found = []
+        for border, shift in met:
+            place = self.b.add(self.b.add(shift, border.start), self.b.mul(at, border.steps[d]))
+            sizes = [step if e == d else n for e, n in enumerate(self.spec.dims)]
+            found.append(((border, shift), place, border.reach(sizes)))
+        return all_inside(self.b, found)
 
     def _room(self, d: int) -> int:
         """The largest step along `d` that has only whole vectors; one vector where there is none."""

@@ -238,7 +238,7 @@ class Sweep:
             group, spec = stage.group, self.nest.spec
             place = tuple(at[d][0] if d in at else x for d, x in enumerate(group.at))
             counts = tuple(at[d][1] if d in at else x for d, x in enumerate(group.counts))
-            tile = Tile(place, counts, group.live if live is None else live)
+            tile = Tile(place, counts, group.live if live is None else live, inside=group.inside)
             ev = Evaluation(self.nest, tile, group, stage.work.stored)
             if stage.work.prefetch and live is None and self.writing:
                 self.prefetch(stage, tile)
