@@ -44,14 +44,15 @@ module attributes {transform.with_named_sequence} {
 
 @dataclass(frozen=True)
 class LegalizeTensor(Pass):
-    """Decompose what upstream cannot bufferize or lower to loops: softmax, pack and unpack.
+    """Decompose what upstream cannot bufferize or lower to loops: softmax, pack and unpack; pads and concatenations of
+    empty tensors become what they make, as upstream's would be slices that begin behind the end.
 
     Ops that carry `morello.group` are left to `morello-lift`. Functions with tensors in them are marked, for
     `morello-deallocate`.
     """
 
     name: ClassVar[str] = "morello-legalize-tensor"
-    summary: ClassVar[str] = "Decompose softmax, pack and unpack, which upstream cannot bufferize or lower to loops"
+    summary: ClassVar[str] = "Decompose what upstream cannot bufferize or lower: softmax, pack, unpack, empty parts"
 
     def run(self, op: Any) -> None:
         for function in functions(op):
@@ -59,6 +60,8 @@ class LegalizeTensor(Pass):
             if _mentions_tensors(function, ops):
                 function.operation.attributes[HAD_TENSORS] = ir.UnitAttr.get()
             found = [each for each in ops if each.name in _DECOMPOSED and _GROUP not in each.attributes]
+            for each in [each for each in ops if each.name in _EMPTY]:
+                _EMPTY[each.name](each)
             if found:
                 self._mark(found)
                 # Not on the module: the bindings destroy a root that has no parent, as a detached copy has none.
@@ -82,6 +85,40 @@ def _mentions_tensors(function: Any, ops: list[Any]) -> bool:
 
 def _has_dynamic_tiles(op: Any) -> bool:
     return DYNAMIC in ir.DenseI64ArrayAttr(op.attributes["static_inner_tiles"])
+
+
+def _join(concat: Any) -> None:
+    """Leaves out what adds nothing to a concatenation."""
+    dim = ir.IntegerAttr(concat.attributes["dim"]).value
+    kind = concat.results[0].type
+    kept = [value for value in concat.operands if value.type.shape[dim] != 0]
+    with ir.InsertionPoint(concat), concat.location:
+        if kind.has_static_shape and 0 in kind.shape:
+            new = tensor.EmptyOp(kind.shape, kind.element_type).result
+        elif len(kept) == 1 and kept[0].type == kind:
+            new = kept[0]
+        elif kept and len(kept) < len(concat.operands):
+            new = tensor.ConcatOp(kind, dim, kept).result
+        else:
+            return
+    concat.results[0].replace_all_uses_with(new)
+    concat.erase()
+
+
+def _generate(pad: Any) -> None:
+    """Puts the padding of an empty tensor in its place: every element is made by its region."""
+    kind = pad.results[0].type
+    if 0 not in pad.operands[0].type.shape or not kind.has_static_shape:
+        return
+    with ir.InsertionPoint(pad), pad.location:
+        made = ir.Operation.create("tensor.generate", results=[kind], regions=1)
+    pad.regions[0].blocks[0].append_to(made.regions[0])
+    pad.results[0].replace_all_uses_with(made.results[0])
+    pad.erase()
+
+
+#: What is done about ops of tensors that may be empty.
+_EMPTY = {"tensor.concat": _join, "tensor.pad": _generate}
 
 
 def softmax_on_tensors(op: Any) -> Any:

@@ -421,6 +421,22 @@ def test_empty(shape):
     np.testing.assert_array_equal(got, np.full(shape[0], 2, "f4"))
 
 
+def test_parts_that_are_empty():
+    text = """func.func @f(%x: tensor<2x0xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<4x2xf32>) {
+      %c = arith.constant 1.0 : f32
+      %q = tensor.concat dim(1) %y, %x : (tensor<2x3xf32>, tensor<2x0xf32>) -> tensor<2x3xf32>
+      %p = tensor.pad %x low[2, 2] high[0, 0] {
+      ^bb0(%i: index, %j: index):
+        tensor.yield %c : f32
+      } : tensor<2x0xf32> to tensor<4x2xf32>
+      return %q, %p : tensor<2x3xf32>, tensor<4x2xf32>
+    }"""
+    y = numbers((2, 3))
+    joined, padded = morello_mlir.compile(text, memo="off").f(numbers((2, 0)), y)
+    np.testing.assert_array_equal(joined, y)
+    np.testing.assert_array_equal(padded, np.ones((4, 2), "f4"))
+
+
 def test_two_results_that_start_from_one_argument():
     # Each has a copy of it to write to; these are equal, and must not become one.
     text = """func.func @f(%a: tensor<5x6xf32>, %b: tensor<6x7xf32>, %c: tensor<5x7xf32>)

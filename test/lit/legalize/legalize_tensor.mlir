@@ -40,3 +40,38 @@ func.func @grouped(%x: tensor<3x5xf32>, %y: tensor<3x5xf32>) -> tensor<3x5xf32> 
     -> tensor<3x5xf32>
   return %r : tensor<3x5xf32>
 }
+
+// What is empty adds nothing to a concatenation; its padding is all there is.
+// CHECK-LABEL: func.func @empty_parts
+// CHECK-SAME: (%[[X:.*]]: tensor<2x0xf32>, %[[Y:.*]]: tensor<2x3xf32>)
+// CHECK: tensor.generate
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tensor.yield
+// CHECK: tensor.concat dim(1) %[[Y]], %[[Y]] :
+// CHECK: %[[NONE:.*]] = tensor.empty() : tensor<4x0xf32>
+// CHECK: return {{.*}}, %[[Y]], {{.*}}, %[[NONE]]
+func.func @empty_parts(%x: tensor<2x0xf32>, %y: tensor<2x3xf32>)
+    -> (tensor<4x2xf32>, tensor<2x3xf32>, tensor<2x6xf32>, tensor<4x0xf32>) {
+  %c = arith.constant 1.0 : f32
+  %p = tensor.pad %x low[2, 2] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<2x0xf32> to tensor<4x2xf32>
+  %q = tensor.concat dim(1) %y, %x : (tensor<2x3xf32>, tensor<2x0xf32>) -> tensor<2x3xf32>
+  %r = tensor.concat dim(1) %y, %x, %y : (tensor<2x3xf32>, tensor<2x0xf32>, tensor<2x3xf32>) -> tensor<2x6xf32>
+  %s = tensor.concat dim(0) %x, %x : (tensor<2x0xf32>, tensor<2x0xf32>) -> tensor<4x0xf32>
+  return %p, %q, %r, %s : tensor<4x2xf32>, tensor<2x3xf32>, tensor<2x6xf32>, tensor<4x0xf32>
+}
+
+// CHECK-LABEL: func.func @other_parts
+// CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}} : (tensor<2x?xf32>, tensor<2x3xf32>)
+// CHECK: tensor.pad
+func.func @other_parts(%x: tensor<2x?xf32>, %y: tensor<2x3xf32>) -> (tensor<2x?xf32>, tensor<4x5xf32>) {
+  %c = arith.constant 1.0 : f32
+  %q = tensor.concat dim(1) %x, %y : (tensor<2x?xf32>, tensor<2x3xf32>) -> tensor<2x?xf32>
+  %p = tensor.pad %y low[2, 2] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<2x3xf32> to tensor<4x5xf32>
+  return %q, %p : tensor<2x?xf32>, tensor<4x5xf32>
+}
