@@ -199,11 +199,21 @@ def ancestor_in(block: Any, op: Any) -> Any:
 
 def nested_ops(root: Any) -> Iterator[Any]:
     """All operations under `root`, itself excluded, in order. Collect them before rewriting."""
-    for region in root.operation.regions:
+    around = [_directly_in(root.operation)]
+    while around:  # no recursion: regions may be nested deeply
+        op = next(around[-1], None)
+        if op is None:
+            around.pop()
+        else:
+            yield op
+            around.append(_directly_in(op))
+
+
+def _directly_in(op: Any) -> Iterator[Any]:
+    for region in op.regions:
         for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from nested_ops(op)
+            for each in block.operations:
+                yield each.operation
 
 
 def _terminators(region: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -62,7 +63,9 @@ def parse_file(path: str | Path) -> Any:
             line = data.count(b"\n", 0, error.start) + 1
             column = error.start - data.rfind(b"\n", 0, error.start)
             raise InputError(f"{path}:{line}:{column}: error: the file is not UTF-8 text") from error
-    return _parsed(lambda: ir.Module.parseFile(str(path)), str(path))
+    name = os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    # MLIR's bindings take names that are text only.
+    return _parsed(lambda: ir.Module.parseFile(name) if name == str(path) else ir.Module.parse(data), name)
 
 
 def parse_text(source: str | bytes) -> Any:

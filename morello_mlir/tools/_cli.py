@@ -147,7 +147,7 @@ def located(path: str, line: int, column: int, message: str) -> str:
 
 
 def run_tool(tool: str, work: Callable[[], int], *, input_error: int = InputError.exit_code) -> int:
-    """Run a tool's work and turn what can go wrong for the user into a message and an exit status.
+    """Run a tool's work and turn what can go wrong into a message and an exit status.
 
     input_error: the status for unusable input (`morello-opt` has 1 where others have 2).
     """
@@ -178,6 +178,13 @@ def run_tool(tool: str, work: Callable[[], int], *, input_error: int = InputErro
         _discard_stdout()
         say(tool, str(error))
         return input_error
+    except Exception as error:
+        # A bug of ours. It must be seen, where the details do not say more than they help.
+        if os.environ.get("MORELLO_STRICT"):
+            raise
+        say(tool, f"internal error: {type(error).__name__}: {error}")
+        print(f"{tool}: note: set MORELLO_STRICT=1 for the details", file=sys.stderr)
+        return 1
 
 
 def say(tool: str, message: str) -> None:

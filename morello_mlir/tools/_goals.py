@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -51,7 +52,7 @@ class Answer:
 
 def is_goal(text: str) -> bool:
     """Whether a command line argument is a goal and not a file."""
-    return "(" in text
+    return "(" in text and not os.path.lexists(text)
 
 
 def goal(text: str, schedule: str | None) -> Asked:

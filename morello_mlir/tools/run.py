@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import textwrap
 import warnings
@@ -96,7 +95,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def guarded(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
-    """Do the work. Raises MorelloError; what should not happen becomes a message and status 1."""
+    """Do the work. Raises MorelloError."""
     warnings.showwarning = _show_warning
     try:
         return _Run(options, notebook).run()
@@ -106,12 +105,6 @@ def guarded(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
         raise CompileError("out of memory") from error
     except OSError as error:
         raise InputError(str(error)) from error
-    except Exception as error:
-        if os.environ.get("MORELLO_STRICT"):
-            raise
-        _cli.say(PROGRAM, f"internal error: {type(error).__name__}: {error}")
-        print(f"{PROGRAM}: note: set MORELLO_STRICT=1 for the details", file=sys.stderr)
-        return 1
 
 
 def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

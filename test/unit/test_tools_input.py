@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import morello_mlir
 from morello_mlir.errors import InputError
 from morello_mlir.runtime.context import is_onnx
 from morello_mlir.tools import main, opt, run
+from morello_mlir.tools._cli import run_tool
 
 MATMUL = """
 func.func @f(%a: tensor<16x24xf32>, %b: tensor<24x32xf32>, %c: tensor<16x32xf32>) -> tensor<16x32xf32> {
@@ -48,6 +50,37 @@ TOOLS = {
     "run": (lambda path: run.main([str(path)]), 2),
     "opt": (lambda path: opt.main([str(path)]), 1),
 }
+
+
+@pytest.mark.parametrize("name", [b"a (b).mlir", b"\xff\xfe.mlir"])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_names_of_files_are_only_names(
+    tool: str, name: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    path.write_text(MATMUL)
+    assert TOOLS[tool][0](path) == 0, capfd.readouterr().err
+
+
+def test_deep_nesting(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "deep.mlir"
+    path.write_text("module {" * 1500 + MATMUL + "}" * 1500)
+    assert main.main(["explain", str(path), "--target", "avx2", "--threads", "1"]) in (0, 1)
+    assert "Error" not in capfd.readouterr().err
+
+
+def test_what_should_not_happen_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> int:
+        raise ZeroDivisionError("why")
+
+    monkeypatch.delenv("MORELLO_STRICT", raising=False)
+    assert run_tool("morello", fail) == 1
+    assert capfd.readouterr().err.startswith("morello: error: internal error: ZeroDivisionError: why\n")
+    monkeypatch.setenv("MORELLO_STRICT", "1")
+    with pytest.raises(ZeroDivisionError):
+        run_tool("morello", fail)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
