@@ -48,15 +48,15 @@ def workers() -> int:
 
 @lru_cache(maxsize=1)
 def passes() -> ModuleType:
-    """The compiled kernels, or the NumPy ones where numba cannot be imported."""
+    """The compiled kernels, or the NumPy ones where llvmlite cannot be imported."""
     try:
-        from . import passes_numba
+        from . import passes_native
 
-        return passes_numba
+        return passes_native
     except ImportError as error:
         from . import passes_numpy
 
-        warnings.warn(f"numba cannot be imported, so searches take much longer: {error}", stacklevel=2)
+        warnings.warn(f"llvmlite cannot be imported, so searches take much longer: {error}", stacklevel=2)
         return passes_numpy
 
 

@@ -72,7 +72,8 @@ LAYERS = {
     "spec": ("nests.body",),
     "targets": ("spec",),
     "actions": ("spec", "targets", "search.schedule", "search.nest_steps"),
-    "search": ("spec", "targets", "actions", "memo"),
+    # Its two kernels are compiled like programs; they bring their LLVM IR along.
+    "search": ("spec", "targets", "actions", "memo", "runtime.jit", "runtime.cache"),
     "memo": ("spec", "targets", "actions", "search"),
     "nests": ("spec", "targets", "actions", "search", "memo"),
     "chains": ("spec", "targets", "actions", "search", "memo", "nests"),

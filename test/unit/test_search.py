@@ -15,7 +15,7 @@ from small_target import CHEAP_FORKS, SMALL
 from morello_mlir.actions import ParallelTile, action_of, child_specs, explore, key_of, limits_of
 from morello_mlir.actions.space import closure, steps
 from morello_mlir.errors import ScheduleError, SpecError
-from morello_mlir.search import passes_numba, passes_numpy
+from morello_mlir.search import passes_native, passes_numpy
 from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables, in_order
@@ -177,10 +177,48 @@ def test_every_cell_reconstructs_to_its_cost():
 
 def test_compiled_and_numpy_passes_fill_the_same_tables():
     goal = key_of(matmul_spec(13, 7, 24, accumulate=True), SMALL)
-    a, b = (Tables({"m": 13, "k": 7, "n": 24}, SMALL.limits, SMALL, impl) for impl in (passes_numba, passes_numpy))
+    a, b = (Tables({"m": 13, "k": 7, "n": 24}, SMALL.limits, SMALL, impl) for impl in (passes_native, passes_numpy))
     a.table(goal), b.table(goal)
     assert a.tables.keys() == b.tables.keys()
     assert all((a.tables[k] == b.tables[k]).all() for k in a.tables)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=st.tuples(*[st.integers(1, 9)] * 3, st.integers(1, 19)), deep=st.integers(1, 19), data=st.randoms())
+def test_the_compiled_move_is_the_reference(shape, deep, data):
+    rng = np.random.default_rng(data.randrange(1 << 30))
+    block, child = (rng.integers(0, 1 << 40, (*shape[:3], n)).astype(float) for n in (shape[3], deep))
+    block[rng.random(block.shape) < 0.3], child[rng.random(child.shape) < 0.3] = INFINITE, INFINITE
+    # Broadcastable, as costs and groups are.
+    cost = rng.integers(0, 99, [n if rng.random() < 0.7 else 1 for n in shape[:3]]).astype(float)
+    group = rng.integers(0, 3, [n if rng.random() < 0.7 else 1 for n in shape[:3]])
+    maps = rng.integers(-1, deep, (3, shape[3]))
+    other = block.copy()
+    passes_native.move_pass(block, child, cost, group, maps)
+    passes_numpy.move_pass(other, child, cost, group, maps)
+    assert (block == other).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes=st.tuples(*[st.integers(1, 60)] * 3), limits=st.integers(1, 19), data=st.randoms(), seeded=st.booleans())
+def test_the_compiled_sweep_is_the_reference(sizes, limits, data, seeded):
+    rng = np.random.default_rng(data.randrange(1 << 30))
+    axes = [in_order(closure(size)) for size in sizes]
+    columns = [axis_lists(a, lambda s: [(t, s // t, s % t) for t in steps(s) if t % 2 or s > 7]) for a in axes]
+    lists = TileLists(*(tuple(c[i] for c in columns) for i in range(4)))
+    block = rng.integers(1, 1 << 30, (*map(len, axes), limits)).astype(float)
+    block[rng.random(block.shape) < rng.random()] = INFINITE
+    known = tuple(rng.random(len(a)) < 0.6 for a in axes) if seeded else None
+    other = block.copy()
+    passes_native.tile_pass(block, lists, known)
+    passes_numpy.tile_pass(other, lists, known)
+    assert (block == other).all()
+
+
+def test_compiled_kernels_refuse_blocks_that_are_not_contiguous():
+    block = np.zeros((2, 3, 4, 10))[..., ::2]
+    with pytest.raises(ValueError, match="contiguous"):
+        passes_native.move_pass(block, block, np.zeros((1, 1, 1)), np.zeros((1, 1, 1), int), np.zeros((1, 5), int))
 
 
 @st.composite
