@@ -26,8 +26,17 @@ def run(target: str, rounds: int, threads: int = 0, names: tuple[str, ...] = ())
         return []
     from .networks import NETWORKS
 
-    print("| network | threads | ours, ms | torch | torch.compile | lifted, left | compile, s | difference |")
-    print("|---|---|---|---|---|---|---|---|")
+    names = [
+        "network",
+        "threads",
+        "ours, ms",
+        *_PEERS.values(),
+        "in our code",
+        "lifted, left",
+        "compile, s",
+        "difference",
+    ]
+    print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}")
     rows = []
     for count in (threads,) if threads else (1, 2):
         torch.set_num_threads(count)
@@ -63,6 +72,7 @@ def _row(name: str, target: str, threads: int, rounds: int) -> dict[str, Any]:
         wanted = module(x)
         worst = float((ours(x) - wanted).abs().max() / wanted.abs().max())
         times = _times(calls, rounds)
+        profile = ours.profile(x)
     medians = {key: statistics.median(each) for key, each in times.items()}
     return {
         "network": name,
@@ -75,6 +85,7 @@ def _row(name: str, target: str, threads: int, rounds: int) -> dict[str, Any]:
         "left": ours.compiled.left,
         "compile_s": seconds,
         "times": ours.compiled.times,
+        "shares": {kind: profile.share(kind) for kind in ("goal", "upstream", "copy", "memory")},
     }
 
 
@@ -110,5 +121,10 @@ def _mean(values: list[float]) -> float:
 def _line(row: dict[str, Any]) -> str:
     faster = [f"{row['faster'][peer]:.2f}" for peer in _PEERS]
     cells = [row["network"], str(row["threads"]), f"{1e3 * row['median_s']['ours']:.3f}", *faster]
-    cells += [f"{row['lifted']}, {row['left']}", f"{row['compile_s']:.1f}", f"{row['difference']:.1e}"]
+    cells += [
+        f"{row['shares']['goal']:.1%}",
+        f"{row['lifted']}, {row['left']}",
+        f"{row['compile_s']:.1f}",
+        f"{row['difference']:.1e}",
+    ]
     return f"| {' | '.join(cells)} |"

@@ -17,6 +17,7 @@ from .runtime.settings import Settings
 
 if TYPE_CHECKING:
     from .runtime.build import Build
+    from .runtime.profile import Profile
     from .runtime.program import Program
     from .runtime.signature import Signature
 
@@ -311,6 +312,19 @@ class CompiledModule:
         """`CompiledFunction.bind` of the only function. Raises InputError where there are several."""
         return self._only().bind(*args, out=out)
 
+    def profile(self, *args: Any, seconds: float = 0.2) -> Profile:
+        """Where the time of the only function goes: how much of it is in code of ours, and in which goals.
+
+        It is compiled once more, to count cycles, and runs with these arguments for so many seconds; what it writes to
+        stays written. `str()` of the result is a table.
+        Raises InputError where there are several functions or an argument does not fit, CompileError.
+        """
+        from .runtime.profile import profile
+
+        function = self._only()
+        program = self._build(function, function.program(args).shapes, profile=True)
+        return profile(program, args, seconds)
+
     def __getattr__(self, name: str) -> CompiledFunction:
         functions = self.__dict__.get("functions", {})
         if name in self.__dict__.get("_signature_errors", {}):
@@ -387,13 +401,19 @@ class CompiledModule:
             if not function.signature.is_dynamic:
                 function.program()
 
-    def _build(self, function: CompiledFunction, shapes: tuple[tuple[int, ...] | None, ...] | None) -> Program:
+    def _build(
+        self,
+        function: CompiledFunction,
+        shapes: tuple[tuple[int, ...] | None, ...] | None,
+        *,
+        profile: bool = False,
+    ) -> Program:
         from .runtime.cache import shared_cache
         from .runtime.jit import Options
         from .runtime.program import Program
         from .targets import code_for, refusal
 
-        built = self._lower(function, shapes)
+        built = self._lower(function, shapes, profile=profile)
         # Scalar loops of upstream's lowering profit from LLVM's vectorisers; searched code has its vectors already.
         cpu, features = code_for(self._settings.target)
         options = Options(vectorize=built.left > 0 or built.lifted == 0, cpu=cpu, features=features)
@@ -417,9 +437,10 @@ class CompiledModule:
         *,
         keep_mlir: bool = False,
         optimize: bool = True,
+        profile: bool = False,
     ) -> Build:
         from .runtime.build import Request, build
 
         settings = replace(self._settings, optimize=self._settings.optimize and optimize)
-        request = Request(function.name, shapes, settings, keep_mlir)
+        request = Request(function.name, shapes, settings, keep_mlir, profile)
         return build(self._module, request, self._constants)

@@ -44,6 +44,7 @@ PASSES: dict[str, str] = {
     "morello-lift": "morello_mlir.passes.morello_lift:MorelloLift",
     "morello-outline": "morello_mlir.passes.morello_outline:MorelloOutline",
     "morello-parallel-to-pool": "morello_mlir.passes.morello_parallel_to_pool:ParallelToPool",
+    "morello-profile": "morello_mlir.passes.morello_profile:Profile",
     "morello-return-to-argument": "morello_mlir.passes.morello_return_to_argument:ReturnToArgument",
     "morello-search": "morello_mlir.passes.morello_search:MorelloSearch",
     "morello-select-entry": "morello_mlir.passes.morello_select_entry:SelectEntry",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from morello_mlir import diagnostics
+from morello_mlir.aligned import aligned
 from morello_mlir.errors import CompileError, InputError, PassError
 
 from . import fastcall, wrapper
@@ -34,12 +35,14 @@ class Request:
     shapes:   the shape of every argument (None for a scalar), or None to leave dynamic sizes dynamic.
     settings: what `compile()` was given; optimize: use the optimising passes, else upstream's only.
     keep_mlir: also give the module before lowering, as text.
+    profile:  count cycles (see the pass `morello-profile`).
     """
 
     entry: str
     shapes: tuple[tuple[int, ...] | None, ...] | None
     settings: Settings
     keep_mlir: bool = False
+    profile: bool = False
 
 
 @dataclass
@@ -59,6 +62,8 @@ class Build:
     panels:     the same for buffers of what is packed ahead, which the program fills when it first runs.
     mlir:       the module before lowering, as text, if it was asked for.
     messages:   remarks and warnings of the passes.
+    counted:    what the counters count, where cycles are counted; they are the constant `morello_profile`.
+    functions:  by function, the Spec in it, there.
     """
 
     ir: str
@@ -75,6 +80,8 @@ class Build:
     panels: dict[str, np.ndarray]
     mlir: str
     messages: list[diagnostics.Diagnostic] = field(default_factory=list)
+    counted: tuple[str, ...] = ()
+    functions: dict[str, str] = field(default_factory=dict)
 
 
 def build(module: Any, request: Request, constants: Constants) -> Build:
@@ -145,7 +152,9 @@ class _Builder:
         if not request.keep_mlir:
             # Before schedules are executed the module is small. What they add has names that no library has.
             _rename_functions(self.module)
+        functions = statistics.goal_functions(self.module) if request.profile else {}
         self._stage("apply", stages["apply"])
+        counted, counters = self._count() if request.profile else ((), {})
         left = statistics.linalg_ops(self.module).total() if request.settings.optimize else before
         mlir = str(self.module) if request.keep_mlir else ""
         constants, panels = self.constants.extract(self.module), self.constants.take_panels(self.module)
@@ -158,8 +167,19 @@ class _Builder:
         self.times["lower_s"] = time.perf_counter() - started
         return Build(
             ir, signature, layout, assertions, direct, specs, max(before - left, 0), left, self.times, flops,
-            constants, panels, mlir, self.messages,
+            constants | counters, panels, mlir, self.messages, counted, functions,
         )  # fmt: skip
+
+    def _count(self) -> tuple[tuple[str, ...], dict[str, np.ndarray]]:
+        """Has the program count cycles; returns what, and the counters by symbol."""
+        import mlir.ir as ir
+
+        from morello_mlir.passes.morello_profile import COUNTED, SYMBOL, Profile
+
+        self._run_pass(Profile(entry=_symbol(self.request.entry)))
+        listed = ir.ArrayAttr(self.module.operation.attributes[COUNTED])
+        counted = tuple(ir.StringAttr(each).value for each in listed)
+        return counted, {SYMBOL: aligned(16 * len(counted))}
 
     def _prepare(self) -> Signature:
         """Keep the entry only, fix its shapes, and let the caller supply the memory of results."""

@@ -88,6 +88,20 @@ def collect_specs(module: Any) -> list[dict[str, Any]]:
     ]
 
 
+def goal_functions(module: Any) -> dict[str, str]:
+    """By function that holds one goal, as lifting makes them, the text of its Spec."""
+    from morello_mlir.dialect import chain_ops, goal_ops
+    from morello_mlir.passes.symbols import symbol_name
+
+    found: dict[str, list[str]] = {}
+    for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
+        parent = op.operation.parent
+        name = symbol_name(parent) if parent is not None else None
+        if name is not None:
+            found.setdefault(name, []).append(str(op.spec))
+    return {name: specs[0] for name, specs in found.items() if len(specs) == 1}
+
+
 def _seconds(op: Any, name: str) -> float | None:
     """How long something took, where the op says so."""
     import mlir.ir as ir

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from morello_mlir.errors import CompileError, InputError, MorelloError
@@ -46,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="compare with the plain loops that upstream makes of the module"
     )
     p.add_argument("--bench", action="store_true", help="time the function, warm, in several rounds")
+    p.add_argument("--profile", action="store_true", help="say where the time goes: goals, what upstream lowered, ...")
     p.add_argument(
         "--threads",
         type=int,
@@ -126,8 +128,10 @@ class _Run:
         options = self.options
         if options.output is not None and not options.emit:
             raise InputError("-o says where --emit goes: give --emit too")
-        if options.emit and (options.check or options.bench or options.expect):
-            raise InputError("--emit prints the code instead of running it: --check, --expect and --bench need a run")
+        if options.emit and (options.check or options.bench or options.expect or options.profile):
+            raise InputError(
+                "--emit prints the code instead of running it: --check, --expect, --bench and --profile need a run"
+            )
         if options.no_morello and (options.measure or options.top_k is not None):
             asked = "--measure" if options.measure else "--top-k"
             raise InputError(f"--no-morello leaves no schedules to choose among: {asked} needs them")
@@ -144,6 +148,9 @@ class _Run:
         self._execute(function, program, args)
         if options.bench:
             self.report["bench"] = self._bench(program, args)
+        if options.profile:
+            self.notebook.note(f"the code of @{function.name}, while its cycles were counted,")
+            self.report["profile"] = module.profile(*map(_copy, args))
         self._describe(module)
         self._print()
         return 1 if self.failures else 0
@@ -259,7 +266,7 @@ class _Run:
         for failure in self.failures:
             print(f"{PROGRAM}: wrong result: {failure}", file=sys.stderr)
         if self.options.json:
-            print(json.dumps(self.report, indent=2))
+            print(json.dumps(self.report, indent=2, default=asdict))
             return
         times = self.report["times"]
         print(f"lifted {self.report['lifted']} linalg ops, left {self.report['left']} to upstream; "
@@ -277,6 +284,8 @@ class _Run:
             bench = self.report["bench"]
             rate = f", {bench['gflops']:.2f} GFLOP/s" if bench["gflops"] is not None else ""
             print(f"bench: median {1e6 * bench['median_s']:.2f} us, min {1e6 * bench['min_s']:.2f} us{rate}")
+        if "profile" in self.report:
+            print(f"profile: {self.report['profile']}")
 
 
 def _times(spec: dict[str, Any]) -> str:
