@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..search.schedule import Move, Node
-from ..spec import FUNCTIONS, MEMORIES, Layout, Window, dtype_bytes
+from ..spec import FUNCTIONS, Layout, Window, dtype_bytes
 from ..targets import CROWDED, LINE, PAGE, Costs, LineCost, Target, ceil_div, fixed
 from .base import Action, Child, Condition
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum, minimum
 
-LEVEL = {m: i for i, m in enumerate(MEMORIES)}
+#: Where an operand goes from a memory without repacking; the output, in a function that overwrites it, also to WC.
+INWARDS = {"GL": "L2", "L2": "L1", "L1": "VRF", "WC": "VRF"}
 #: Bytes of a group of neighbours in a panel.
 GROUP_BYTES = 4
 #: What packing costs more where panels reach over several lines of a window, and where every second element is taken.
@@ -125,13 +126,12 @@ class MoveAction(Action):
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         state = key.operands[self.operand]
         name, out = self._name(key), self._is_output(key)
-        here, there = LEVEL[state.memory], LEVEL[self.memory]
         mems = key.memories
         packing = self.layout is not None
         conditions: list[Condition] = [
             (not key.forked, "threads are under way: only a parallel loop may follow"),
             (
-                key.is_serial or (packing and self.memory == "GL"),
+                key.is_serial or (packing and self.memory == "GL") or self.memory == "WC",
                 "threads have caches of their own: what they share is packed to GL; "
                 "for the rest put serial or a parallel tile above",
             ),
@@ -143,7 +143,7 @@ class MoveAction(Action):
                 "packing reads from GL and lands in GL or L2",
             ),
             (
-                packing or there == here + 1,
+                packing or self.memory in (INWARDS.get(state.memory), "WC"),
                 f"{name} is in {state.memory}; without repacking it can only move one memory inwards",
             ),
             (self.memory != "L1" or "GL" not in mems, "L1 is entered only when no operand is left in GL"),
@@ -152,8 +152,13 @@ class MoveAction(Action):
             conditions += [
                 (out, "only the output is moved to registers (kernels load the others)"),
                 ("GL" not in mems, "the output moves to registers only when all operands are in caches"),
-                (FUNCTIONS[key.function].accumulates, f"{key.function} does not accumulate: put to_accum above"),
+                (
+                    FUNCTIONS[key.function].accumulates or key.streams,
+                    f"{key.function} does not accumulate: put to_accum above",
+                ),
             ]
+        if self.memory == "WC":
+            conditions += self._writes_once(key, target)
         if self.memory == "VRF":
             conditions += [(key.unit(d) == 1, f"{d} goes through several lines of a window") for d in "mn"]
         if packing and state.window is not None:
@@ -163,6 +168,23 @@ class MoveAction(Action):
         if packing:
             conditions += [self._packs_one_matrix_dim(key), self._widens(key), self._groups(key)]
         return conditions
+
+    def _writes_once(self, key: TableKey, target: Target) -> list[Condition]:
+        """Rows begin at lines, and nothing is read."""
+        state = key.operands[self.operand]
+        return [
+            (self._is_output(key), "only the output is written past the caches"),
+            (
+                not FUNCTIONS[key.function].accumulates,
+                f"{key.function} adds to its output, which must be read for that",
+            ),
+            (state.memory == "GL", f"it is in {state.memory}, not in GL"),
+            (
+                state.unit and state.layout.innermost == 2 and (state.stride or 0) >= LINE and state.window is None,
+                "its rows do not begin at lines",
+            ),
+            (state.dtype is None, f"it is rounded to {state.dtype}"),
+        ]
 
     def _groups(self, key: TableKey) -> Condition:
         """Groups are what one lane of a kernel takes."""
@@ -207,13 +229,15 @@ class MoveAction(Action):
         return (ok, f"{self._name(key)} can be packed as {want} only")
 
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
-        out: list[Condition] = [(dims["b"] == 1, "tile b by 1 first")]
+        out: list[Condition] = [((dims["b"] == 1) | (self.memory == "WC"), "tile b by 1 first")]
         for memory, amount in self.uses(key, dims, target).items():
             out.append((amount <= left[memory], _too_much(memory, amount, left[memory])))
         return out
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
-        key = key.plain
+        key = key if self.memory == "WC" else key.plain
+        if self.memory == "VRF" and key.streams:
+            key = replace(key, function=key.function + "Accum")
         return (Child(1, key.with_operand(self.operand, self.moved(key)), dims),)
 
     def moved(self, key: TableKey) -> OperandState:
@@ -230,7 +254,7 @@ class MoveAction(Action):
     def uses(self, key: TableKey, dims: Dims, target: Target) -> Mapping[str, Any]:
         if self.memory == "VRF":
             return {"VRF": self._vectors(key, dims, target)}
-        if self.memory == "GL":
+        if self.memory in ("GL", "WC"):
             return {}
         print_ = footprint(key, self.operand, dims, self.layout, self.dtype)
         return {self.memory: print_.occupied(target.cache(self.memory).sets)}
@@ -238,8 +262,10 @@ class MoveAction(Action):
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         c = target.costs
         state = key.operands[self.operand]
+        if self.memory == "WC":
+            return 0
         if self.memory == "VRF":
-            return self._registers_cost(key, dims, target)
+            return self._streamed_cost(key, dims, target) if key.streams else self._registers_cost(key, dims, target)
         if self.layout is not None:
             fork = 0 if key.is_serial else fixed(c.fork_join)
             return self._pack_cost(key, self.share(key, dims), target) + fork
@@ -284,6 +310,10 @@ class MoveAction(Action):
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
         source = key.operands[self.operand].memory
+        if self.memory == "WC":
+            return {}
+        if key.streams and self.memory == "VRF":
+            return {("VRF", "GL"): footprint(key, self.operand, dims).lines * LINE}
         if self.memory == "VRF":
             amount = self._vectors(key, dims, target) * target.vector_bytes
         else:
@@ -313,6 +343,14 @@ class MoveAction(Action):
         vectors = self._vectors(key, dims, target)
         rounded = vectors * target.narrow.round if key.operands[self.operand].dtype else 0
         return fixed(2 * vectors * c.out_vector + masked + rounded)
+
+    def _streamed_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        """Stores of the tile past the caches: nothing is read, and nothing comes back, but for a part of a line."""
+        c, fp = target.costs, footprint(key, self.operand, dims)
+        parts = (dims["n"] % (LINE // dtype_bytes(key.dtype)) > 0) * fp.rows
+        vectors = self._vectors(key, dims, target)
+        cycles = vectors * c.out_vector + parts * (c.out_masked + 2 * c.far_to_l2_out.short_rows)
+        return fixed(cycles + _fetched(c.stream_out, fp, fp.stride))
 
     @staticmethod
     def _transposed_cost(dims: Dims, lanes: int, c: Costs) -> Any:

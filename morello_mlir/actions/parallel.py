@@ -46,7 +46,7 @@ class ParallelTile(Action):
             ),
             (self.size % width == 0, lambda: width_reason(key, self.dim)),
             (self.dim != "b" or self.size == 1, "the batch dim is tiled by 1"),
-            (set(key.memories) == {"GL"}, "threads have caches of their own: all operands must be in GL"),
+            (set(key.memories) <= {"GL", "WC"}, "threads have caches of their own: all operands must be in GL"),
             (
                 key.threads % over == 0 and (over > 1 or key.threads == 1),
                 f"{key.threads} threads do not make {over} groups",

@@ -25,7 +25,7 @@ from ..search.schedule import (
     ToAccum,
     children,
 )
-from ..spec import FUNCTIONS, MEMORIES, Layout, Spec
+from ..spec import FUNCTIONS, MEMORIES, Layout, Spec, dtype_bytes
 from ..targets import Target
 from .ahead import InPlaceAction, PackAheadAction
 from .base import Action, Condition, reason
@@ -157,16 +157,25 @@ def withins(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Acti
     return [a for a in actions if holds(a.conditions(key, dims, {}, target))]
 
 
+def past_caches(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
+    """The move of the output to WC, where the goal at `key` overwrites it and it is so large that its lines are in no
+    cache when they are written, nor wanted there."""
+    size = dims["b"] * dims["m"] * dims["n"] * dtype_bytes(key.dtype_of(-1))
+    action = MoveAction(len(key.operands) - 1, "WC")
+    return [action] if key.far and 2 * size >= target.l3_bytes and holds(action.requires(key, target)) else []
+
+
 def explore(key: TableKey, dims: Mapping[str, int], target: Target) -> list[Action]:
     """The actions tried for the Spec at `key` and `dims`, in the order that decides among equal costs.
 
-    A function that overwrites its output goes through to_accum first (beside a window after an exchange, or not), then
+    A function that overwrites its output goes through to_accum first (beside a window after an exchange, or not), or a
+    large output is written past the caches, then
     constant operands are packed ahead or not, then a batch is tiled by 1 before anything else: no order can cost less,
     all being free. (With threads a batch has one more choice: they may share it.)
     """
-    if not FUNCTIONS[key.function].accumulates:
+    if not FUNCTIONS[key.function].accumulates and not key.streams:
         first: list[Action] = [ToAccumAction(), *([ExchangeAction()] if key.has_window else [])]
-        return [a for a in first if holds(a.requires(key, target))]
+        return [*(a for a in first if holds(a.requires(key, target))), *past_caches(key, dims, target)]
     if key.has_const:
         return [InPlaceAction(), *aheads(key, target)]
     if narrower := withins(key, dims, target):

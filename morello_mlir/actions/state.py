@@ -94,6 +94,11 @@ class TableKey:
             return self
         return replace(self, operands=tuple(replace(o, const=False) for o in self.operands))
 
+    @property
+    def streams(self) -> bool:
+        """Whether the output is written once, past the caches: such a goal overwrites it, all along k at once."""
+        return self.operands[-1].memory == "WC"
+
     def exchanged(self) -> TableKey:
         """The key of the transposed problem: its lhs is rhs^T, its rhs lhs^T, and its output out^T."""
         lhs, rhs, out = (o.exchanged() for o in self.operands)

@@ -108,6 +108,7 @@ class ToAccumAction(Action):
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         return (
             (not FUNCTIONS[key.function].accumulates, f"{key.function} already accumulates"),
+            (not key.streams, "the output is written once, past the caches"),
             (not key.forked, "threads are under way: only a parallel loop may follow"),
             ("VRF" not in key.memories, f"{key.function} cannot have its output in registers: nothing is in them yet"),
         )

@@ -258,6 +258,10 @@ class Builder:
             f"vector.extract_strided_slice {x} {{offsets = [{start}], sizes = [{size}], strides = [1]}} : {types}"
         )
 
+    def fence(self) -> None:
+        """Stores past the caches before here are seen by whoever sees one after it."""
+        self.line('llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()')
+
     def bitcast(self, x: str, lanes: int, dtype: str, to_lanes: int, to_dtype: str) -> str:
         """The bits of a vector as another."""
         here, there = self.machine.vector(lanes, dtype), self.machine.vector(to_lanes, to_dtype)
@@ -301,7 +305,9 @@ class Builder:
             for i in range(width):
                 self._store_lane(value, i, t, mem, self.add(at, i * stride))
         elif width == lanes:
-            self.line(f"vector.store {value}, {mem.name}[{self.index(at)}] : {mem.type}, {t}")
+            size = lanes * dtype_bytes(mem.dtype)
+            past = f" {{nontemporal = true, alignment = {size} : i64}}" if mem.streams else ""
+            self.line(f"vector.store {value}, {mem.name}[{self.index(at)}]{past} : {mem.type}, {t}")
         elif self.machine.masks and not _is_register(width, mem.dtype):
             mask, types = self.mask(width, lanes), f"{mem.type}, vector<{lanes}xi1>, {t}"
             self.line(f"vector.maskedstore {mem.name}[{self.index(at)}], {mask}, {value} : {types}")

@@ -20,7 +20,7 @@ from .finish import Finish
 from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
-from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k
+from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k, streams
 from .registers import emit_body
 from .splice import ROOT, splice
 from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View
@@ -130,6 +130,8 @@ def _in_memory(b: Builder, walk: Walk, root: Root, operands: list[Operand]) -> N
     env = Env(tuple(operands), not root.spec.info.accumulates, arena, constants=root.op.constants, finish=finish)
     with walk.tiles(b, on_tiles(root.plan)):
         walk.root(b, root.plan, env)
+    if streams(root.plan):
+        b.fence()
     if arena.size:
         b.line(f"memref.dealloc {arena.name} : {arena.type}")
     if sums:

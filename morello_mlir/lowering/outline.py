@@ -187,7 +187,7 @@ class Outliner:
         assert isinstance(plan, Registers) and isinstance(plan.body, Leaf)
         b, m, k, n = plan.sizes
         sizes = (b, m, k - looped + self._step(plan), n)
-        return Registers(sizes, Leaf(sizes, plan.body.kernel))
+        return Registers(sizes, Leaf(sizes, plan.body.kernel), plan.streams)
 
     def _job(self, job: Job) -> Job:
         """The job with its name."""

@@ -135,10 +135,11 @@ class Exchanged(Hashed):
 
 @dataclass(frozen=True, slots=True)
 class Registers(Hashed):
-    """The output tile lives in registers during `body`."""
+    """The output tile lives in registers during `body`. streams: it is written past the caches."""
 
     sizes: Sizes
     body: Plan
+    streams: bool = False
     __hash__ = Hashed.__hash__
 
 
@@ -261,7 +262,8 @@ class Planner:
         if isinstance(node, Exchange):
             return Exchanged(spec.dims, body)
         if node.layout is None:
-            return Registers(spec.dims, body) if node.memory == "VRF" else body
+            streams = spec.operands[OUT].memory == "WC"
+            return Registers(spec.dims, body, streams) if node.memory == "VRF" else body
         operand = OPERANDS.index(node.operand)
         names = OPERAND_DIMS[operand]
         layout, dtype = form_of(node.layout, names)
@@ -371,6 +373,11 @@ def pack_bytes(pack: Pack) -> int:
     view = pack.panels
     size = math.prod(view.shape[:2]) * view.strides[1] * dtype_bytes(view.dtype)
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def streams(plan: Plan) -> bool:
+    """Whether something of the output is written past the caches."""
+    return (isinstance(plan, Registers) and plan.streams) or any(streams(c) for c in children(plan))
 
 
 def splits_k(plan: Plan) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from ..spec import dtype_bytes
@@ -35,7 +36,7 @@ def emit_registers(
     and wait for nothing, their lines having been prefetched before the k loop. Where the first step stores they are
     skipped: memory may hold anything, NaN included. Where neighbours in memory are rows of the tile it is transposed
     first. looped, ask: see `broadcast_fma`. finish: what is done to the sums
-    before they are stored, where this is the last step.
+    before they are stored, where this is the last step. Tiles that are written past the caches ask for no lines.
     """
     _, m, depth, n = plan.sizes
     out = operands[OUT]
@@ -45,7 +46,7 @@ def emit_registers(
     count = n * -(-m // b.machine.lanes) if flipped else rows * vectors
     room = finish.room(b, count) if finish else None
     lines = _lines(out.view.exchanged(), n, m) if flipped else _lines(out.view, m, n)
-    if looped is not None or depth * rows * vectors >= _WORTH * len(lines):
+    if not plan.streams and (looped is not None or depth * rows * vectors >= _WORTH * len(lines)):
         for at in lines:
             b.prefetch(c, at, "write")
     tile = Bundle(rows, vectors, tail, [b.zeros()] * (rows * vectors))
@@ -62,7 +63,10 @@ def emit_registers(
     elif not first:
         values = _added(b, c, out, tile)
     sums = tile.with_values(values)
-    on_last(b, finish, lambda f: f.tile(b, operands, sums, room), lambda: _stored(b, c, out, sums))
+    if plan.streams and first is True:
+        _streamed(b, operands, sums, finish, room)
+    else:
+        _stored(b, operands, sums, finish, room)
 
 
 def _transposed(b: Builder, tile: Bundle) -> Bundle:
@@ -79,8 +83,34 @@ def _transposed(b: Builder, tile: Bundle) -> Bundle:
     return Bundle(columns, vectors, tail, values)
 
 
-def _stored(b: Builder, c: Flat, out: Operand, tile: Bundle) -> None:
-    """Stores the tile."""
+def _streamed(b: Builder, operands: Sequence[Operand], sums: Bundle, finish: Finish | None, room: Flat | None) -> None:
+    """As `_stored`, past the caches where the output turns out to begin at a line."""
+    at = len(operands) - 1 if finish and finish.apart else OUT
+    result = operands[at]
+    dtype = finish.then.dtype if finish else b.machine.dtype
+    size = dtype_bytes(result.view.dtype)
+    lines = result.view.has_unit(2) and (result.view.sizes[1] == 1 or result.view.stride(1) * size % _LINE == 0)
+    if not lines or dtype_bytes(dtype) != dtype_bytes(b.machine.dtype):
+        _stored(b, operands, sums, finish, room)
+        return
+    address = b.value(f"llvm.ptrtoint {result.pointer(b)} : !llvm.ptr to i64")
+    within = b.value(f"arith.andi {address}, {b.constant(str(_LINE - 1), 'i64')} : i64")
+    aligned = b.value(f"arith.cmpi eq, {within}, {b.constant('0', 'i64')} : i64")
+    b.line(f"scf.if {aligned} {{")
+    _stored(b, [*operands[:at], replace(result, streams=True), *operands[at + 1 :]], sums, finish, room)
+    b.line("} else {")
+    _stored(b, operands, sums, finish, room)
+    b.line("}")
+
+
+def _stored(b: Builder, operands: Sequence[Operand], tile: Bundle, finish: Finish | None, room: Flat | None) -> None:
+    """Stores the tile of sums, or what `finish` makes of it."""
+    out = operands[OUT]
+    on_last(b, finish, lambda f: f.tile(b, operands, tile, room), lambda: _stored_sums(b, out, tile))
+
+
+def _stored_sums(b: Builder, out: Operand, tile: Bundle) -> None:
+    c = out.flat(b)
     for at, width, value in zip(*_places(b, out, tile), tile.values, strict=True):
         b.vwrite(value, c, at, width, stride=out.view.stride(2))
 

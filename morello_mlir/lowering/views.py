@@ -149,6 +149,8 @@ class Flat:
     name: str
     type: str
     dtype: str
+    #: Whether whole vectors are stored past the caches: they, and what is stored beside them, start at lines then.
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +208,16 @@ def operand_in(b: Builder, arena: Arena, start: int, view: View, room: tuple[int
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A view in the program: a memref of the view's type, or (at function entry) the rank-0 base and offset of one."""
+    """A view in the program: a memref of the view's type, or (at function entry) the rank-0 base and offset of one.
+
+    streams: see `Flat`.
+    """
 
     view: View
     name: str = ""
     base: str = ""
     offset: str = ""
+    streams: bool = False
 
     def as_memref(self, b: Builder) -> Operand:
         """The operand as a memref of its view's type."""
@@ -273,7 +279,7 @@ class Operand:
             f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{size}], strides: [1] : "
             f"memref<{v.element}> to {type_}"
         )
-        return Flat(name, type_, v.dtype)
+        return Flat(name, type_, v.dtype, self.streams)
 
     def comb(self, b: Builder, dim: int, at: Index, size: int, apart: int) -> Operand:
         """`size` places along `dim` that are `apart`, from `at` on. Not of panels, nor along a window."""

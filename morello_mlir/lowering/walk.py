@@ -32,6 +32,7 @@ from .plan import (
     Plan,
     Registers,
     scratch_bytes,
+    streams,
 )
 from .registers import emit_registers
 from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, View, operand_in
@@ -204,6 +205,8 @@ class Walk:
             b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(plan.trips)} : index')} {{")
             self.emit(b, plan.rest, env.tile(b, plan.dim, plan.full, left))
             b.line("}")
+        if streams(plan):
+            b.fence()
 
     def _pack_share(self, b: Builder, plan: PackShare, env: Env) -> None:
         """Threads take as many panels each; the last that has any may find fewer."""

@@ -144,7 +144,12 @@ def coordinate(spec: Spec, target: Target) -> tuple[TableKey, Point] | None:
     outputs in registers, limits that a whole goal cannot lead to)."""
     key, left = memo_key(key_of(spec, target), target), limits_of(spec, target)
     dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-    if not spec.info.accumulates or dims["b"] != 1 or key.has_const or not is_answered(key, left, target):
+    if (
+        not (spec.info.accumulates or key.streams)
+        or dims["b"] != 1
+        or key.has_const
+        or not is_answered(key, left, target)
+    ):
         return None
     m, k, n = (size_coordinate(dims[d]) for d in AXES)
     return key, (m, k, n, limit_index(key, left, target))
@@ -163,7 +168,8 @@ def specs_at_a_point(key: TableKey, target: Target, largest_class: int = MAX_STR
     """How many canonical Specs (limits in whole steps) one point of the table of `key` answers: every limit vector that
     leads there, the row stride classes that no cost tells apart, GL as DRAM or not where no operand is there, and the
     function with and without accumulation (to_accum is free and the only first step). largest_class: of row strides."""
-    count = 2 * free_limits(key, target) * (1 if "GL" in key.memories else 2)
+    functions, depths = 1 if key.streams else 2, 1 if "GL" in key.memories else 2
+    count = functions * depths * free_limits(key, target)
     for i, state in enumerate(key.operands):
         if not state.layout.is_packed:
             classes = (1 << x for x in range(largest_class.bit_length()))

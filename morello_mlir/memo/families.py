@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..actions import MoveAction, TableKey, key_of, scale
-from ..actions.space import panels
+from ..actions.space import panels, past_caches
 from ..errors import InputError
 from ..search.tables import AXES
 from ..spec import accumulator, matmul_spec
@@ -104,7 +104,10 @@ class Family:
                     for k in keys
                     for form in panels(k, i, target)
                 ]
-        return keys
+        dims = dict(zip(("b", *AXES), (1, *sizes), strict=True))
+        overwriting = [replace(k, function=k.function.removesuffix("Accum")) for k in keys]
+        past = [(a, k) for k in overwriting for a in past_caches(k, dims, target)]
+        return keys + [child.key for action, k in past for child in action.children(k, dims)]
 
 
 def _order(root: Root) -> tuple[object, ...]:

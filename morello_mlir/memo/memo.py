@@ -256,7 +256,7 @@ class _Rebuild:
         return self.done[point]
 
     def step(self, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]) -> tuple[Node, int]:
-        if key.has_const or dims["b"] > 1 or not key.function.endswith("Accum"):
+        if key.has_const or dims["b"] > 1 or not (key.function.endswith("Accum") or key.streams):
             # Above the tables nothing is kept: what is best follows from the answers below, of which all must be known.
             actions = explore(key, dims, self.target)
             legal = [a for a in actions if holds(a.conditions(key, dims, left, self.target))]

@@ -270,7 +270,8 @@ class Search:
 
 
 def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:
-    return key.function.endswith("Accum") and dims["b"] == 1 and "VRF" not in key.memories and not key.has_const
+    begun = key.function.endswith("Accum") or key.streams
+    return begun and dims["b"] == 1 and "VRF" not in key.memories and not key.has_const
 
 
 _searches: dict[tuple[str, Path | None], Search] = {}

@@ -19,7 +19,9 @@ from .then import Then
 from .window import Window, is_part, parse_window
 
 #: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
-MEMORIES = ("GL", "L2", "L1", "VRF")
+#: Outermost first. WC: an output that is written once, past the caches, by way of the buffers in which stores to a line
+#: are combined.
+MEMORIES = ("GL", "WC", "L2", "L1", "VRF")
 LIMITED = ("VRF", "L1", "L2")
 
 #: Row strides are told apart by the largest power of two that divides them, up to this many bytes (beyond the span of

@@ -22,6 +22,8 @@ AVX2 = Target(
         gl_to_l2_out=LineCost(0.69, 2.3),
         far_to_l2=LineCost(5.0, 8.0, packed=5.0),
         far_to_l2_out=LineCost(5.5, 9.0),
+        # Half of what a line takes that comes, and goes back.
+        stream_out=LineCost(5.5, 5.5, row=3.0, lone=12.0),
         pack_copy=LineCost(6.1, 6.1, 3.0),
         pack_transpose=LineCost(10.0, 10.0, 8.7),
         out_vector=1.69,

@@ -61,6 +61,8 @@ AVX512 = Target(
         gl_to_l2_out=LineCost(1.2, 2.6, 0.4),
         far_to_l2=LineCost(7.0, 10.0, packed=6.0),
         far_to_l2_out=LineCost(6.5, 10.0),
+        # Half of what a line takes that comes, and goes back.
+        stream_out=LineCost(6.5, 6.5, row=3.0, lone=12.0),
         pack_copy=LineCost(6.0, 6.0, 2.0),
         pack_transpose=LineCost(7.8, 7.8, 3.1),
         out_vector=0.55,

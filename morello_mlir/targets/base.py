@@ -89,6 +89,8 @@ class Costs:
     #: The same where the goal's operands do not fit the last-level cache.
     far_to_l2: LineCost
     far_to_l2_out: LineCost
+    #: An output that is written past the caches, per line.
+    stream_out: LineCost
     #: Packing, per line written: rows copied as they lie, and transposed in registers.
     pack_copy: LineCost
     pack_transpose: LineCost

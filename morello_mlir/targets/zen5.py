@@ -50,6 +50,7 @@ _COSTS = replace(
     l2_to_l1_across=LineCost(0.2, 0.25, packed=0.07, row=0.4),
     gl_to_l2=LineCost(0.15, 0.15, packed=0.05, row=1.0, panel=40.0),
     gl_to_l2_out=LineCost(0.5, 0.5, row=0.5, lone=3.0),
+    stream_out=LineCost(6.3, 6.3, row=3.0, lone=12.0),
     pack_copy=LineCost(3.8, 3.8, 0.2, row=4.0),
     pack_transpose=LineCost(5.5, 5.5, 0.5, row=4.5),
     pack_away=2.5,

@@ -309,6 +309,8 @@ def random_schedule(spec: Spec, target: Target, rng: random.Random, budget: int 
 
 def _random_node(spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:
     if not spec.info.accumulates:
+        if rng.random() < 0.3 and (past := _random_past_caches(spec, target, rng)):
+            return past
         ((_, accumulating),) = child_specs(spec, ToAccum(Hole()), target)
         return ToAccum(_random_node(accumulating, target, rng, budget))
     const = [i for i, t in enumerate(spec.operands) if t.const]
@@ -344,6 +346,23 @@ def _random_ahead(spec: Spec, operand: int, target: Target, rng: random.Random, 
     name = spec.info.operands[operand][0]
     ((_, packed),) = child_specs(spec, PackAhead(name, layout, Hole()), target)
     return PackAhead(name, layout, _random_node(packed, target, rng, budget))
+
+
+def _random_past_caches(spec: Spec, target: Target, rng: random.Random) -> Node | None:
+    """A schedule that writes the output past the caches: loops, and kernels whose output is in registers. None where
+    such a one is not legal."""
+    loops = [(d, s) for d, s in (("n", 16 * rng.randint(1, 2)), ("m", rng.randint(1, 3))) if s < spec.size(d)]
+    tree: Node = Move("out", "VRF", None, Kernel("broadcast_fma"))
+    for dim, size in rng.sample(loops, len(loops)):
+        tree = Tile(dim, size, tree, tree if spec.size(dim) % size else None)
+    for name in ("rhs", "lhs"):
+        tree = Move(name, "L2", None, tree)
+    tree = Move("out", "WC", None, tree)
+    try:
+        check_tree(spec, tree, target)
+    except ScheduleError:
+        return None
+    return tree
 
 
 def _random_sharing(spec: Spec, target: Target, rng: random.Random, budget: int) -> Node:

@@ -94,6 +94,13 @@ def test_optimum_is_the_brute_force_optimum(spec):
     assert Search(target).cost(spec) == brute_force(spec, target)
 
 
+@pytest.mark.parametrize("spec", [matmul_spec(2, 1, 16), parallel(2, matmul_spec(2, 1, 16))], ids=str)
+def test_optimum_past_the_caches(spec):
+    target = replace(SMALL if spec.serial else CHEAP_FORKS, l3_bytes=128)
+    found = Search(target).solve(spec)
+    assert found.cost == brute_force(spec, target) and "WC" in to_text(found.schedule)
+
+
 @settings(max_examples=12, deadline=None)
 @given(m=st.integers(1, 40), k=st.integers(1, 20), n=st.integers(1, 70), b=st.integers(1, 3), threads=st.integers(2, 9))
 def test_threads_in_the_tables(m, k, n, b, threads):

@@ -42,7 +42,7 @@ def emit_rows(b: NestBuilder, machine: Machine, plan: RowsPlan, places: Sequence
         return
     b.line(f"scf.if {condition} {{")
     rows.emit(streaming=True)
-    b.line('llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()')
+    b.fence()
     b.line("} else {")
     rows.emit(streaming=False)
     b.line("}")
