@@ -8,24 +8,45 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..targets import Target, get_target, thread_count
 
-#: Element types beside f32 that are shipped, up to the size that many networks have, in the layouts that they have.
-SHIPPED_NARROW = "bf16,u8i8,i8,f16,f32:bf16:f32,bf16:bf16:bf16,f64"
-#: What is shipped, element types and threads, in parts: what most machines and models need is there first.
-SHIPPED_PARTS = (("f32", "1,2"), (SHIPPED_NARROW, "1,2"), ("f32", "4,8,16"))
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
 ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for rhs in ("row", "col"))
-#: What is shipped: these, and weights that are packed ahead, in whichever layout they come.
-SHIPPED_LAYOUTS = {"f32": f"{ALL_LAYOUTS},row_major:const"}
-NARROW_LAYOUTS = "row_major:row_major,row_major:col_major,row_major:const"
-SHIPPED_SIZES = {"f32": 4096}
-NARROW_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of what is shipped: contractions of some element types up to a size, in some layouts, for some threads.
+
+    targets: for which; all where there are none.
+    """
+
+    dtypes: tuple[str, ...]
+    max_size: int = 1024
+    #: As networks have theirs; weights may be packed ahead.
+    layouts: str = "row_major:row_major,row_major:col_major,row_major:const"
+    threads: str = "1,2"
+    targets: tuple[str, ...] = ()
+
+    def is_for(self, target: Target) -> bool:
+        return not self.targets or target.fingerprint in {get_target(n).fingerprint for n in self.targets}
+
+
+_F32 = Part(("f32",), 4096, f"{ALL_LAYOUTS},row_major:const")
+#: What is shipped, in order: what most machines and models need is there first. The third part is only for as many
+#: targets as fit 8 MB a file.
+SHIPPED_PARTS = (
+    _F32,
+    Part(("bf16", "u8i8", "i8", "bf16:bf16:bf16")),
+    Part(("f16", "f32:bf16:f32", "f64"), 512, targets=("znver5", "avx2")),
+    replace(_F32, threads="4,8,16"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
     path = user_path(options.memo)
     if path is None:
         raise InputError("the memo is off: name a file with --memo")
-    families = _families(options, options.dtypes or "f32", options.threads)
+    part = Part(tuple((options.dtypes or "f32").split(",")), 1024, ALL_LAYOUTS, options.threads)
+    families = _families(options, part)
     for target in targets:
         _fill(options, target, path, families)
     return 0
@@ -88,9 +110,9 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
         store = Store(path)
         manage.keep_only(store, shipped_targets(path.stem).values())
         store.close()
-    for dtypes, threads in _parts(options):
-        families = _families(options, dtypes, threads)
-        for target in targets:
+    for part in _parts(options):
+        families = _families(options, part)
+        for target in filter(part.is_for, targets):
             path = shipped_path(target)
             if target.fingerprint not in {t.fingerprint for t in shipped_targets(path.stem).values()}:
                 raise InputError(f"{target.cpu or target.name} is not among the targets that are shipped")
@@ -106,13 +128,20 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
                 print(f"{path}: {path.stat().st_size} bytes", flush=True)
 
 
-def _parts(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Element types and threads of what is shipped, in order: of SHIPPED_PARTS what the options ask for."""
+def _parts(options: argparse.Namespace) -> list[Part]:
+    """What the options ask for of SHIPPED_PARTS, and what else."""
+    parts = list(SHIPPED_PARTS)
     if options.threads:
-        return [(options.dtypes or f"f32,{SHIPPED_NARROW}", options.threads)]
+        first: dict[tuple[str, ...], Part] = {}
+        for part in parts:
+            first.setdefault(part.dtypes, replace(part, threads=options.threads))
+        parts = list(first.values())
     if options.dtypes:
-        return [(options.dtypes, SHIPPED_PARTS[0][1])]
-    return list(SHIPPED_PARTS)
+        wanted = options.dtypes.split(",")
+        known = {dtype for p in parts for dtype in p.dtypes}
+        parts = [replace(p, dtypes=tuple(d for d in p.dtypes if d in wanted)) for p in parts]
+        parts += [Part((dtype,), threads=options.threads or Part.threads) for dtype in wanted if dtype not in known]
+    return [p for p in parts if p.dtypes]
 
 
 def _fill(options: argparse.Namespace, target: Target, path: Path, families: list[Any]) -> None:
@@ -135,24 +164,20 @@ def _fill(options: argparse.Namespace, target: Target, path: Path, families: lis
     print(f"{path}: {goals} goals for {name} in {seconds:.0f} s, {path.stat().st_size} bytes", flush=True)
 
 
-def _families(options: argparse.Namespace, dtypes: str, threads: str) -> list[Any]:
-    """What the options ask for, for these element types and numbers of threads."""
+def _families(options: argparse.Namespace, part: Part) -> list[Any]:
+    """The goals of `part`; where the options say so, of other sizes and layouts."""
     from ..memo.families import Family, element_types
 
     for name in options.functions.split(","):
         if name not in FUNCTIONS:
             raise InputError(f"cannot precompute '{name}' (have {', '.join(FUNCTIONS)})")
-    if (options.max_size or 1) < 1 or options.jobs < 1:
+    largest = part.max_size if options.max_size is None else options.max_size
+    if largest < 1 or options.jobs < 1:
         raise InputError("--max-size and --jobs must be positive")
-    counts = tuple(sorted({thread_count(text) for text in threads.split(",")}))
-    out = []
-    for dtype in dtypes.split(","):
+    counts = tuple(sorted({thread_count(text) for text in part.threads.split(",")}))
+    for dtype in part.dtypes:
         element_types(dtype)
-        sizes, layouts = 1024, ALL_LAYOUTS
-        if options.ship:
-            sizes, layouts = SHIPPED_SIZES.get(dtype, NARROW_SIZE), SHIPPED_LAYOUTS.get(dtype, NARROW_LAYOUTS)
-        out.append(Family(dtype, options.max_size or sizes, _pairs(options.layouts or layouts), counts))
-    return out
+    return [Family(dtype, largest, _pairs(options.layouts or part.layouts), counts) for dtype in part.dtypes]
 
 
 def _pairs(layouts: str) -> tuple[tuple[str, str], ...]:

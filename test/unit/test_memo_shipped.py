@@ -16,7 +16,7 @@ from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS, get_target
-from morello_mlir.tools.precompute import NARROW_SIZE, SHIPPED_NARROW
+from morello_mlir.tools.precompute import SHIPPED_PARTS
 
 MAX_BYTES = 8 << 20
 REBUILD = "rebuild it: morello precompute --ship"
@@ -56,20 +56,21 @@ def test_every_goal_is_answered(name, threads, shipped):
 
 
 @each
-@pytest.mark.parametrize("dtype", SHIPPED_NARROW.split(","))
-def test_goals_of_other_element_types_are_answered(name, dtype, shipped):
-    family = Family(dtype, NARROW_SIZE)
-    types = element_types(dtype)
-    for _, rhs, m, k, n in random.Random(3).sample([g for g in family.goals() if g[0] == "row_major"], 20):
-        plain = matmul_spec(m, k, n, rhs=rhs)
-        spec = replace(plain, operands=tuple(replace(o, dtype=t) for o, t in zip(plain.operands, types, strict=True)))
-        for goal in (
-            spec,
-            replace(spec, serial=False, threads=2),
-            *([_with_weights(spec)] if rhs == "row_major" else []),
-        ):
-            found = shipped.find(*Search(shipped.target).point(goal))
-            assert found is not None and found[2] == "shipped", f"{goal}: {REBUILD}"
+@pytest.mark.parametrize("part", SHIPPED_PARTS[1:3], ids=lambda part: part.dtypes[0])
+def test_goals_of_other_element_types_are_answered(name, part, shipped):
+    if not part.is_for(shipped.target):
+        pytest.skip("not shipped for it")
+    rng = random.Random(3)
+    goals = [g for g in Family(max_size=part.max_size).goals() if g[0] == "row_major"]
+    for dtype in part.dtypes:
+        for _, rhs, m, k, n in rng.sample(goals, 12):
+            plain, types = matmul_spec(m, k, n, rhs=rhs), element_types(dtype)
+            operands = tuple(replace(o, dtype=t) for o, t in zip(plain.operands, types, strict=True))
+            spec = replace(plain, operands=operands)
+            weights = [_with_weights(spec)] if rhs == "row_major" else []
+            for goal in (spec, replace(spec, serial=False, threads=2), *weights):
+                found = shipped.find(*Search(shipped.target).point(goal))
+                assert found is not None and found[2] == "shipped", f"{goal}: {REBUILD}"
 
 
 def _with_weights(spec: Spec) -> Spec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -29,7 +30,7 @@ from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import TARGETS, get_target
 from morello_mlir.tools.main import main
-from morello_mlir.tools.precompute import parse_size
+from morello_mlir.tools.precompute import SHIPPED_PARTS, _parts, add_arguments, parse_size
 
 AVX2 = TARGETS["avx2"]
 ROWS = (("row_major", "row_major"),)
@@ -242,6 +243,20 @@ def test_shipping_goes_on_with_what_is_there(tmp_path, capsys, monkeypatch):
     assert "0 goals for avx2" in out and out.count("bytes") == 1, "nothing is left to be done"
     status, _, err = run(capsys, *args, "--targets", "tigerlake")
     assert status == 2 and "tigerlake is not among the targets that are shipped" in err
+
+
+def test_parts_that_are_shipped():
+    def asked(*args: str) -> list[tuple[tuple[str, ...], str]]:
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        return [(p.dtypes, p.threads) for p in _parts(parser.parse_args(["--ship", *args]))]
+
+    every = [(p.dtypes, p.threads) for p in SHIPPED_PARTS]
+    assert asked() == every and every[0] == (("f32",), "1,2") and every[-1] == (("f32",), "4,8,16")
+    assert asked("--threads", "8") == [(dtypes, "8") for dtypes, _ in every[:-1]]
+    assert asked("--dtypes", "f64,i8") == [(("i8",), "1,2"), (("f64",), "1,2")]
+    assert asked("--dtypes", "f64:f64:f64,f32", "--threads", "3") == [(("f32",), "3"), (("f64:f64:f64",), "3")]
+    assert [p.is_for(get_target("znver4")) for p in SHIPPED_PARTS] == [True, True, False, True]
 
 
 def test_shipping_drops_kernels_as_they_were(tmp_path, capsys, monkeypatch):
