@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import moves
+
 _aten = torch.ops.aten
 
 
@@ -27,16 +29,31 @@ def table() -> dict[Any, Callable[..., Any]]:
     # Folded into the convolution before it, where there is one (see `fold`).
     for kept in (_aten._native_batch_norm_legit_no_training.default,):
         found.pop(kept, None)
-    return found | {
+    ours: dict[Any, Callable[..., Any]] = moves.table() | {
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _log_softmax,
         _aten._safe_softmax.default: _safe_softmax,
         _aten.native_layer_norm.default: _native_layer_norm,
+        _aten.native_group_norm.default: _native_group_norm,
+        _aten.var.correction: _var,
+        _aten.var_mean.correction: _var_mean,
+        _aten.reciprocal.default: _reciprocal,
         _aten.gelu.default: _gelu,
         _aten.hardtanh.default: _hardtanh,
         _aten.scaled_dot_product_attention.default: _attention,
         _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
     }
+    return found | {op: _either(mine, found[op]) if op in found else mine for op, mine in ours.items()}
+
+
+def _either(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """`ours`, and where it does not apply, `theirs`."""
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        y = ours(*args, **kwargs)
+        return theirs(*args, **kwargs) if y is NotImplemented else y
+
+    return decomposition
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
@@ -73,6 +90,51 @@ def _native_layer_norm(
     if bias is not None:
         y = y + bias
     return y.to(x.dtype), mean, rstd
+
+
+def _native_group_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, channels: int, size: int, groups: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    wide = _wide(x).reshape(n, groups, -1)
+    variance, mean = _var_mean(wide, [2], correction=0, keepdim=True)
+    rstd = torch.rsqrt(variance + eps)
+    y = ((wide - mean) * rstd).reshape(n, channels, size)
+    if weight is not None:
+        y = y * weight[:, None]
+    if bias is not None:
+        y = y + bias[:, None]
+    return y.to(x.dtype).reshape(x.shape), mean.flatten(1), rstd.flatten(1)
+
+
+def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    return _var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def _var_mean(
+    x: Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    if not x.is_floating_point():
+        return NotImplemented
+    dims = [d % x.dim() for d in dim] if dim else list(range(x.dim()))
+    count = math.prod(x.size(d) for d in dims)
+    divisor = count - (1 if correction is None else correction)
+    if not count or divisor <= 0:
+        return NotImplemented
+    wide = _wide(x)
+    mean = torch.sum(wide, dims, keepdim=True) * (1 / count)
+    centred = wide - mean
+    variance = torch.sum(centred * centred, dims, keepdim=keepdim) * (1 / divisor)
+    return variance.to(x.dtype), (mean if keepdim else _without(mean, dims)).to(x.dtype)
+
+
+def _without(x: Tensor, dims: list[int]) -> Tensor:
+    """`x` without these dims, all of size one."""
+    return x.reshape([n for d, n in enumerate(x.shape) if d not in dims])
+
+
+def _reciprocal(x: Tensor) -> Tensor:
+    """torch-mlir's stops at a zero."""
+    return torch.ones_like(x) / x
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:

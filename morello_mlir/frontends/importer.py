@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from morello_mlir.errors import CompileError
@@ -46,6 +47,7 @@ def run(module: Any, pipelines: tuple[str, ...], what: str) -> None:
             handler.detach()
 
 
+_PRIVATE = re.compile(r"\btm_tensor\.(?!yield)(\w+)")
 #: In ours: one function without calls, and nothing in it that nobody needs.
 _CLEAN = "builtin.module(inline,morello-tidy,symbol-dce)"
 
@@ -55,6 +57,9 @@ def clean(text: str) -> Any:
     from morello_mlir.passes.pipeline import run_pipeline
     from morello_mlir.runtime.context import LOCK, parse_text
 
+    # Ops of torch-mlir's own, of which only its own backend has code.
+    if (found := _PRIVATE.search(text)) is not None:
+        raise CompileError(f"torch-mlir does not lower '{found[1]}' to linalg")
     module = parse_text(text)
     with LOCK, module.context:
         run_pipeline(module.operation, _CLEAN)

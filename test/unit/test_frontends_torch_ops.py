@@ -1,0 +1,468 @@
+"""torch's ops one by one: right against torch, and computed by our code where it is said."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_mlir")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from morello_mlir.frontends import EagerFallback  # noqa: E402
+from morello_mlir.frontends import torch as frontend  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+HALF = [torch.float16, torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+def check(function: Callable[..., Any], *inputs: Any, left: int = 0, tolerance: float = 1e-4) -> Any:
+    """`function` compiled gives torch's numbers, and leaves so many ops to upstream."""
+    function = function.eval() if isinstance(function, nn.Module) else function
+    compiled = frontend.compile(function, inputs, threads=1)
+    with torch.no_grad():
+        got, wanted = compiled(*inputs), function(*inputs)
+    torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+    assert compiled.compiled.left == left, compiled.compiled.specs
+    return compiled
+
+
+def randn(*sizes: int) -> Any:
+    return torch.randn(*sizes)
+
+
+CONVOLUTIONS = {
+    "1d": (nn.Conv1d(3, 8, 3), (2, 3, 17)),
+    "1d, strided, padded": (nn.Conv1d(3, 8, 5, stride=2, padding=3), (2, 3, 17)),
+    "2d": (nn.Conv2d(3, 8, 3, padding=1), (2, 3, 9, 7)),
+    "2d, dilated": (nn.Conv2d(3, 8, 3, dilation=2, padding=2), (1, 3, 9, 11)),
+    "2d, of 1x1": (nn.Conv2d(5, 7, 1), (2, 5, 6, 7)),
+    "2d, uneven": (nn.Conv2d(3, 4, (1, 5), stride=(2, 1), padding=(0, 2)), (1, 3, 9, 7)),
+    "2d, same": (nn.Conv2d(3, 4, 4, padding="same"), (1, 3, 9, 7)),
+    "2d, reflected": (nn.Conv2d(3, 4, 3, padding=2, padding_mode="reflect"), (1, 3, 9, 7)),
+    "2d, circular": (nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), (1, 3, 9, 7)),
+    "2d, grouped": (nn.Conv2d(8, 12, 3, groups=4, padding=1), (2, 8, 7, 6)),
+    "2d, grouped, strided": (nn.Conv2d(8, 12, 3, groups=2, stride=2), (2, 8, 9, 8)),
+    "2d, depthwise": (nn.Conv2d(6, 6, 3, groups=6, padding=1), (2, 6, 7, 8)),
+    "2d, depthwise, strided": (nn.Conv2d(6, 6, 5, groups=6, padding=2, stride=2), (1, 6, 11, 9)),
+    "2d, depthwise, multiplied": (nn.Conv2d(4, 8, 3, groups=4), (1, 4, 7, 8)),
+    "1d, depthwise": (nn.Conv1d(6, 6, 3, groups=6, padding=1), (2, 6, 17)),
+    "3d": (nn.Conv3d(3, 4, 3, padding=1), (1, 3, 5, 6, 7)),
+    "3d, strided": (nn.Conv3d(3, 4, 3, stride=2), (1, 3, 7, 6, 7)),
+    "3d, grouped": (nn.Conv3d(4, 4, 3, groups=2), (1, 4, 5, 6, 7)),
+    "transposed 1d": (nn.ConvTranspose1d(3, 5, 4, stride=2, padding=1), (2, 3, 9)),
+    "transposed 2d": (nn.ConvTranspose2d(3, 5, 3), (2, 3, 6, 7)),
+    "transposed 2d, strided": (nn.ConvTranspose2d(3, 5, 4, stride=2, padding=1), (2, 3, 6, 7)),
+    "transposed 2d, output padding": (nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1), (1, 3, 6, 7)),
+    "transposed 2d, dilated": (nn.ConvTranspose2d(3, 5, 3, dilation=2), (1, 3, 6, 7)),
+    "transposed 2d, grouped": (nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2), (1, 4, 5, 6)),
+    "transposed 3d": (nn.ConvTranspose3d(3, 4, 2, stride=2), (1, 3, 4, 5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name):
+    module, shape = CONVOLUTIONS[name]
+    check(module, randn(*shape))
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+@pytest.mark.parametrize("name", ["2d", "1d", "2d, grouped", "2d, depthwise"])
+def test_convolutions_of_half_precision(name, dtype):
+    module, shape = CONVOLUTIONS[name]
+    check(copy.deepcopy(module).to(dtype), randn(*shape).to(dtype), tolerance=4e-2)
+
+
+POOLS = {
+    "max": (nn.MaxPool2d(3, 2, 1), (2, 3, 9, 8)),
+    "max 1d": (nn.MaxPool1d(2), (2, 3, 9)),
+    "max 3d": (nn.MaxPool3d(2), (1, 3, 4, 6, 5)),
+    "max, dilated": (nn.MaxPool2d(2, 1, dilation=2), (1, 3, 9, 8)),
+    "max, ceil": (nn.MaxPool2d(2, 2, ceil_mode=True), (1, 3, 9, 7)),
+    "average": (nn.AvgPool2d(3, 2, 1), (2, 3, 9, 8)),
+    "average, borders not counted": (nn.AvgPool2d(3, 2, 1, count_include_pad=False), (2, 3, 9, 8)),
+    "average 1d": (nn.AvgPool1d(3), (2, 3, 9)),
+    "average 3d": (nn.AvgPool3d(2), (1, 3, 4, 6, 4)),
+    "average, other divisor": (nn.AvgPool2d(2, divisor_override=3), (1, 3, 6, 6)),
+    "adaptive average": (nn.AdaptiveAvgPool2d((3, 2)), (2, 3, 9, 8)),
+    "adaptive average, to one": (nn.AdaptiveAvgPool2d(1), (2, 3, 9, 8)),
+    "adaptive average 1d": (nn.AdaptiveAvgPool1d(3), (2, 3, 9)),
+    "adaptive max": (nn.AdaptiveMaxPool2d((3, 2)), (2, 3, 9, 8)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools(name):
+    module, shape = POOLS[name]
+    check(module, randn(*shape))
+
+
+NORMS = {
+    "layer": (nn.LayerNorm(9), (4, 9)),
+    "layer of two dims": (nn.LayerNorm((5, 9)), (4, 5, 9)),
+    "group": (nn.GroupNorm(2, 6), (2, 6, 5, 4)),
+    "instance": (nn.InstanceNorm2d(3, affine=True), (2, 3, 5, 4)),
+    "rms": (nn.RMSNorm(9), (4, 9)),
+    "batch": (nn.BatchNorm2d(3), (2, 3, 5, 4)),
+    "local response": (nn.LocalResponseNorm(2), (2, 4, 5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms(name):
+    module, shape = NORMS[name]
+    check(module, randn(*shape))
+
+
+@pytest.mark.parametrize("name", ["layer", "group", "rms"])
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_norms_of_half_precision(name, dtype):
+    module, shape = NORMS[name]
+    check(copy.deepcopy(module).to(dtype), randn(*shape).to(dtype), tolerance=2e-2)
+
+
+def test_batch_norm_with_the_statistics_of_the_batch():
+    check(lambda x: F.batch_norm(x, None, None, training=True), randn(4, 3, 5, 6))
+
+
+ACTIVATIONS = [
+    F.relu,
+    F.relu6,
+    F.gelu,
+    lambda x: F.gelu(x, approximate="tanh"),
+    F.silu,
+    F.mish,
+    F.softplus,
+    F.elu,
+    F.selu,
+    F.celu,
+    F.leaky_relu,
+    F.hardswish,
+    F.hardsigmoid,
+    F.hardtanh,
+    F.softsign,
+    F.logsigmoid,
+    F.tanhshrink,
+    F.hardshrink,
+    F.softshrink,
+    lambda x: F.threshold(x, 0.1, 20.0),
+    torch.sigmoid,
+    torch.tanh,
+    torch.erf,
+    torch.exp,
+    torch.sin,
+    torch.cos,
+    torch.abs,
+    torch.sign,
+    torch.floor,
+    torch.round,
+    lambda x: torch.log(x * x + 1),
+    torch.expm1,
+    lambda x: torch.log1p(x * x),
+    lambda x: torch.sqrt(x * x),
+    lambda x: torch.rsqrt(x * x + 1),
+    torch.reciprocal,
+    lambda x: x**2,
+    lambda x: (x * x) ** 0.3,
+    lambda x: x**3,
+    lambda x: torch.clamp(x, -0.5),
+    torch.atan,
+    torch.nan_to_num,
+    lambda x: torch.where(x > 0, x, 2 * x),
+    lambda x: x.masked_fill(x < 0, -5.0),
+    lambda x: torch.remainder(x, 0.7),
+    lambda x: torch.lerp(x, 2 * x, 0.3),
+    lambda x: torch.addcmul(x, x, x, value=0.5),
+    lambda x: F.glu(x[:, :6]),
+    lambda x: F.prelu(x, torch.tensor([0.2])),
+    torch.frac,
+    torch.trunc,
+    torch.logit,
+    lambda x: 1 / torch.relu(x),
+    lambda x: x.relu().reciprocal(),
+    torch.isnan,
+    lambda x: x.to(torch.int32),
+    lambda x: x > 0.3,
+]
+
+
+@pytest.mark.parametrize("at", range(len(ACTIVATIONS)))
+def test_elementwise(at):
+    check(ACTIVATIONS[at], randn(5, 7))
+
+
+REDUCTIONS = [
+    lambda x: x.sum(),
+    lambda x: x.sum(1),
+    lambda x: x.mean((0, 2)),
+    lambda x: x.amax(1),
+    lambda x: x.amin((1, 2)),
+    lambda x: x.max(1).values,
+    lambda x: x.max(1).indices,
+    lambda x: x.argmax(2),
+    lambda x: x.argmin(0),
+    lambda x: x.prod(1),
+    lambda x: x.var(1),
+    lambda x: x.std(2, correction=0),
+    lambda x: x.norm(dim=1),
+    lambda x: torch.linalg.vector_norm(x),
+    lambda x: torch.logsumexp(x, 1),
+    lambda x: F.softmax(x, 1),
+    lambda x: F.log_softmax(x, -1),
+    lambda x: F.softmin(x, 0),
+    lambda x: (x > 0).any(1),
+    lambda x: (x > -9).all(2),
+    lambda x: F.normalize(x, dim=1),
+    lambda x: torch.var_mean(x, 1),
+    lambda x: torch.cumsum(x, 1),
+    lambda x: torch.cumprod(x, 2),
+    lambda x: torch.cumsum(x > 0, 0),
+    lambda x: torch.cumsum(torch.cat([x, x / 0, x], 1), 1),
+    lambda x: F.cosine_similarity(x, x * x + 1, dim=2),
+    lambda x: F.mse_loss(x, 2 * x),
+    lambda x: (x > 0).sum(1),
+]
+
+
+@pytest.mark.parametrize("at", range(len(REDUCTIONS)))
+def test_reductions(at):
+    check(REDUCTIONS[at], randn(3, 5, 6))
+
+
+MOVES = [
+    lambda x: x.transpose(1, 2).contiguous(),
+    lambda x: x.permute(2, 0, 1).contiguous(),
+    lambda x: x.reshape(6, 15).t() + 1,
+    lambda x: torch.cat([x, 2 * x], 1),
+    lambda x: torch.cat([x, x[:, :2], x], 1),
+    lambda x: torch.stack([x, x + 1], 1),
+    lambda x: x.chunk(2, 2)[1] + 1,
+    lambda x: torch.split(x, [2, 3], 1)[1] * 2,
+    lambda x: x[:, 1:4, ::2] + 1,
+    lambda x: torch.roll(x, 2, 1),
+    lambda x: x.repeat(1, 2, 1),
+    lambda x: x.repeat_interleave(2, 1),
+    lambda x: x.expand(4, 3, 5, 6) + 1,
+    lambda x: F.pad(x, (1, 2)),
+    lambda x: F.pad(x, (1, 2, 0, 1), value=3.0),
+    lambda x: F.pad(x, (2, 1), mode="reflect"),
+    lambda x: F.pad(x, (2, 1), mode="replicate"),
+    lambda x: F.pad(x, (2, 1), mode="circular"),
+    lambda x: F.pad(x, (-1, 2)),
+    lambda x: F.pad(x[None], (1, 2, 2, 1), mode="reflect"),
+    lambda x: F.pad(x[None], (1, 2, 2, 1), mode="replicate"),
+    lambda x: torch.tril(x),
+    lambda x: torch.triu(x, 1),
+    lambda x: x.unfold(2, 3, 1) + 0,
+    lambda x: F.pixel_shuffle(x[None, :, :4, :].reshape(1, 4, 3, 6), 2),
+    lambda x: F.pixel_unshuffle(x[None, :, :4], 2),
+    lambda x: F.channel_shuffle(x.reshape(1, 6, 3, 5), 2),
+    lambda x: x.unsqueeze(1).squeeze(0) + 1,
+    lambda x: F.one_hot((x[0] > 0).long(), 3),
+    lambda x: torch.meshgrid(x[0, 0], x[0, :, 0], indexing="ij")[0] + 1,
+    lambda x: x.flatten(1) @ x.flatten(1).T,
+    lambda x: torch.movedim(x, 0, 2) * 2,
+    lambda x: x.new_zeros(3) + x[:, 0, 0],
+    lambda x: torch.arange(6) + x,
+]
+
+
+@pytest.mark.parametrize("at", range(len(MOVES)))
+def test_moves(at):
+    check(MOVES[at], randn(3, 5, 6))
+
+
+#: How, and how many ops are left: those that pick elements by numbers of their own.
+SCALES = {
+    "nearest": ({"scale_factor": 2, "mode": "nearest"}, 0),
+    "nearest, uneven": ({"scale_factor": (3, 1), "mode": "nearest"}, 0),
+    "nearest, to a size": ({"size": (8, 18), "mode": "nearest"}, 0),
+    "nearest, not whole": ({"size": (7, 11), "mode": "nearest"}, 1),
+    "bilinear": ({"scale_factor": 2, "mode": "bilinear"}, 0),
+    "bilinear, threefold": ({"scale_factor": 3, "mode": "bilinear"}, 0),
+    "bilinear, corners": ({"scale_factor": 2, "mode": "bilinear", "align_corners": True}, 4),
+    "bilinear, smaller": ({"size": (3, 4), "mode": "bilinear"}, 4),
+    "bicubic": ({"scale_factor": 2, "mode": "bicubic"}, 16),
+    "area": ({"size": (2, 3), "mode": "area"}, 0),
+}
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_interpolation(name):
+    options, left = SCALES[name]
+    check(lambda x: F.interpolate(x, **options), randn(1, 3, 4, 6), left=left)
+
+
+def test_interpolation_of_one_and_three_dims():
+    check(lambda x: F.interpolate(x, scale_factor=2), randn(1, 3, 6))
+    check(lambda x: F.interpolate(x, scale_factor=2, mode="linear"), randn(1, 3, 6))
+    check(lambda x: F.interpolate(x, scale_factor=2), randn(1, 2, 3, 4, 5))
+
+
+GATHERS = [
+    lambda x, i: F.embedding(i, x),
+    lambda x, i: x[i],
+    lambda x, i: torch.index_select(x, 0, i),
+    lambda x, i: torch.gather(x, 0, i[:, None].expand(4, 6)),
+    lambda x, i: x[:, i % 6],
+    lambda x, i: x[i, i % 6],
+    lambda x, i: torch.take_along_dim(x, i[:, None], 0),
+    lambda x, i: F.cross_entropy(x[:4], i % 6),
+    lambda x, i: x.flip(0),
+    lambda x, i: torch.diagonal(x) + 1,
+    lambda x, i: F.unfold(x[None, None], 2),
+]
+
+
+@pytest.mark.parametrize("at", range(len(GATHERS)))
+def test_gathers(at):
+    check(GATHERS[at], randn(9, 6), torch.tensor([3, 8, 0, 3]), left=1)
+
+
+UNKNOWN = [
+    (lambda x: torch.sort(x).values, "sort"),
+    (lambda x: torch.topk(x, 2).indices, "topk|sort"),
+    (lambda x: x.median(), "median"),
+    (lambda x: torch.cdist(x, x), "cdist"),
+    (lambda x: x.index_add(0, torch.tensor([1, 1]), torch.ones(2, 6)), "scatter"),
+    (lambda x: torch.bincount((x > 0).flatten().long()), "bincount|Bincount|size|depend"),
+    (lambda x: torch.unique(x), "unique|size|depend"),
+]
+
+
+@pytest.mark.parametrize("at", range(len(UNKNOWN)))
+def test_what_runs_in_torch(at):
+    """With a warning that names what is missing."""
+    function, names = UNKNOWN[at]
+    x = randn(5, 6)
+    with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = torch.compile(function, backend="morello", options={"threads": 1})(x)
+    torch.testing.assert_close(got, function(x))
+    said = [str(w.message) for w in caught if w.category is EagerFallback]
+    assert all(re.search(names, each) for each in said), said
+
+
+PRODUCTS = {
+    "mm": (lambda x, y: x @ y, (5, 7), (7, 3)),
+    "bmm": (lambda x, y: torch.bmm(x, y), (2, 5, 7), (2, 7, 3)),
+    "broadcast": (lambda x, y: x @ y, (2, 3, 5, 7), (7, 3)),
+    "broadcast batch": (lambda x, y: x @ y, (2, 1, 5, 7), (3, 7, 4)),
+    "mv": (lambda x, y: x @ y, (5, 7), (7,)),
+    "dot": (lambda x, y: torch.dot(x, y), (7,), (7,)),
+    "outer": (lambda x, y: torch.outer(x, y), (7,), (5,)),
+    "addmm": (lambda x, y: torch.addmm(x[:, :3], x, y, alpha=0.5, beta=2.0), (5, 7), (7, 3)),
+    "baddbmm": (lambda x, y: torch.baddbmm(x[:, :, :3], x, y), (2, 5, 7), (2, 7, 3)),
+    "linear": (lambda x, y: F.linear(x, y), (2, 5, 7), (3, 7)),
+    "bilinear": (lambda x, y: F.bilinear(x, x, y), (4, 5), (3, 5, 5)),
+    "tensordot": (lambda x, y: torch.tensordot(x, y, ([1, 2], [0, 1])), (4, 5, 6), (5, 6, 3)),
+    "einsum, attention": (lambda x, y: torch.einsum("bihd,bjhd->bhij", x, y), (2, 5, 3, 4), (2, 6, 3, 4)),
+    "einsum, outer": (lambda x, y: torch.einsum("bi,bj->bij", x, y), (2, 5), (2, 6)),
+    "einsum, two sums": (lambda x, y: torch.einsum("bijk,jkl->bil", x, y), (2, 5, 3, 4), (3, 4, 7)),
+    "einsum, diagonal": (lambda x, y: torch.einsum("bik,bik->b", x, y), (2, 5, 3), (2, 5, 3)),
+    "both transposed": (lambda x, y: x.T @ y.T, (7, 5), (3, 7)),
+    "chain": (lambda x, y: x @ y @ y.T, (5, 7), (7, 3)),
+    "of heads": (
+        lambda x, y: x.view(1, 5, 2, 4).transpose(1, 2) @ y.view(1, 6, 2, 4).permute(0, 2, 3, 1),
+        (5, 8),
+        (6, 8),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name):
+    function, *shapes = PRODUCTS[name]
+    check(function, *(randn(*shape) for shape in shapes))
+
+
+def attention(dtype: Any, groups: int = 1, **options: Any) -> Any:
+    q, k, v = randn(1, 4, 9, 8), randn(1, 4 // groups, 11, 8), randn(1, 4 // groups, 11, 6)
+    mask = options.pop("mask", None)
+    inputs = [t.to(dtype) for t in (q, k, v)] + ([] if mask is None else [mask])
+
+    def run(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=groups > 1, **options)
+
+    return check(run, *inputs, tolerance=1e-4 if dtype == torch.float32 else 3e-2)
+
+
+ATTENTIONS = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "scaled": {"scale": 0.3},
+    "of groups": {"groups": 2},
+    "of groups, causal": {"groups": 4, "is_causal": True},
+    "bool mask": {"mask": torch.rand(9, 11) > 0.4},
+    "a row that attends to nothing": {"mask": torch.arange(9)[:, None] > torch.arange(11)},
+    "added mask": {"mask": 0.1 * torch.arange(99.0).reshape(9, 11)},
+    "added mask of heads": {"mask": torch.arange(44.0).reshape(1, 4, 1, 11) % 7},
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention(name):
+    compiled = attention(torch.float32, **ATTENTIONS[name])
+    assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+@pytest.mark.parametrize("name", ["plain", "causal", "bool mask", "of groups"])
+def test_attention_of_half_precision(name, dtype):
+    attention(dtype, **ATTENTIONS[name])
+
+
+RECURRENT = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent(name):
+    module = RECURRENT[name](5, 7, batch_first=True)
+    check(lambda x: module(x)[0], randn(2, 4, 5))
+
+
+def test_transformer_layers():
+    check(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), randn(1, 5, 16))
+    check(nn.MultiheadAttention(16, 2, batch_first=True), *(randn(1, 5, 16) for _ in range(3)))
+
+
+def test_rotary_embeddings():
+    angles = torch.outer(torch.arange(5.0), 10 ** -torch.arange(4.0))
+
+    def rotate(x: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+    check(rotate, randn(2, 3, 5, 8))
+
+
+def test_integers():
+    x = torch.arange(12).reshape(3, 4)
+    check(lambda x: (x * 3 - 1) // 2, x)
+    check(lambda x: x.sum(1) % 5, x)
+    check(lambda x: x @ x.T, x.to(torch.int32))
+    check(lambda x: (x & 3) | (x << 2), x)
+
+
+def test_double_precision():
+    check(lambda x: F.softmax(x @ x.T, -1), torch.randn(5, 6, dtype=torch.float64))
+    check(nn.Conv2d(3, 4, 3).double(), torch.randn(1, 3, 6, 5, dtype=torch.float64))
+
+
+def test_no_elements():
+    check(lambda x: F.relu(x) + 1, randn(0, 3))
+    check(lambda x: math.pi * x.sum(0), randn(0, 3))
