@@ -19,6 +19,7 @@ from .loops import Loop
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
 from .quantized import without_zero_points
+from .reshaped import reshape_first
 
 __all__ = [
     "Aliases",
@@ -41,6 +42,7 @@ __all__ = [
     "own_zero_fill",
     "read_operands_through",
     "read_through_copies",
+    "reshape_first",
     "survey",
     "with_constants",
     "without_zero_points",

@@ -143,7 +143,7 @@ def _generic(
             values = {}
             for i, (argument, more) in enumerate(zip(old.arguments, [*casts, []], strict=True)):
                 start = arith.constant(argument.type, constants[i]) if i in constants else next(given)
-                values[argument] = _cast(start, more)
+                values[argument] = cast_by(start, more)
             for inner in old.operations:
                 copy = inner.operation.clone()
                 for i, operand in enumerate(copy.operands):
@@ -155,7 +155,7 @@ def _generic(
     return new
 
 
-def _cast(value: Any, casts: list[Any]) -> Any:
+def cast_by(value: Any, casts: list[Any]) -> Any:
     """`value` after copies of the ops `casts`."""
     for op in casts:
         copy = op.clone()
