@@ -1,4 +1,4 @@
-"""`parallel tile` (the trips of a loop shared among threads) and `serial` (one thread does the rest)."""
+"""`parallel tile`, `parallel split` (trips of a loop shared among threads) and `serial` (one thread does the rest)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..search.schedule import Node, Parallel, Serial
+from ..search.schedule import Hole, Node, Parallel, Serial
 from ..spec import FUNCTIONS
 from ..targets import Target, ceil_div, fixed
 from .base import Action, Child, Condition
 from .state import Dims, TableKey, footprint
 from .tile import width_reason
+
+#: Elements of the output beyond which threads do not get sums of their own.
+MOST_SUMS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class ParallelTile(Action):
 
     Thread t of T makes the trips from t * trips // T to (t + 1) * trips // T; the remainder is the last trip. Where
     fewer threads are taken than there are, each leads a group that shares a second parallel loop, right inside, under
-    the same fork.
+    the same fork. Along a reduction dim each thread has sums of its own, which the caller adds up, in order.
     """
 
     dim: str
@@ -28,6 +31,11 @@ class ParallelTile(Action):
     threads: int = 0
     #: Before loops of one thread, which cost no more only where nothing is parallel.
     rank = 2
+
+    @property
+    def adds(self) -> bool:
+        """Whether the trips add to the same output."""
+        return self.dim in FUNCTIONS["MatmulAccum"].reduction
 
     def over(self, key: TableKey) -> int:
         """Among how many the trips are shared."""
@@ -40,10 +48,6 @@ class ParallelTile(Action):
         return (
             (not key.is_serial, "the Spec is serial: there is one thread"),
             (self.dim in info.dims, f"{key.function} has no dim '{self.dim}' (have {', '.join(info.dims)})"),
-            (
-                self.dim not in info.reduction,
-                f"{self.dim} is summed over: threads would write to the same output; split it instead",
-            ),
             (self.size % width == 0, lambda: width_reason(key, self.dim)),
             (self.dim != "b" or self.size == 1, "the batch dim is tiled by 1"),
             (set(key.memories) <= {"GL", "WC"}, "threads have caches of their own: all operands must be in GL"),
@@ -52,10 +56,32 @@ class ParallelTile(Action):
                 f"{key.threads} threads do not make {over} groups",
             ),
             (not nested or over == key.threads, f"the second parallel loop takes all {key.threads} threads"),
+            *(self._sums(key, over) if self.adds else ()),
+        )
+
+    def _sums(self, key: TableKey, over: int) -> Sequence[Condition]:
+        """Sums of its own for each thread are possible, and lie as the output does."""
+        out = key.operands[-1]
+        return (
+            (
+                FUNCTIONS[key.function].accumulates,
+                f"only an accumulating function can be split along {self.dim}: put to_accum above",
+            ),
+            (over == key.threads and not key.forked, f"all threads together share {self.dim}"),
+            (out.dtype is None, f"the output is rounded to {out.dtype}: only a kernel may add up along {self.dim}"),
+            (out.unit and not key.has_window, "sums of threads lie in rows, and operands have no windows"),
         )
 
     def conditions(self, key: TableKey, dims: Dims, left: Mapping[str, Any], target: Target) -> Sequence[Condition]:
-        return ((dims[self.dim] > self.size, lambda: f"the size must be less than {self.dim}={dims[self.dim]}"),)
+        size = dims[self.dim]
+        out: list[Condition] = [(size > self.size, lambda: f"the size must be less than {self.dim}={size}")]
+        if self.adds:
+            threads, trips = self.over(key), ceil_div(size, self.size)
+            out.append((dims["b"] == 1, "tile b by 1 first"))
+            out.append((trips >= threads, lambda: f"{trips} trips do not give each of {threads} threads one"))
+            elements = dims["m"] * dims["n"]
+            out.append((elements <= MOST_SUMS, lambda: f"sums of {elements} elements are too many for each thread"))
+        return out
 
     def children(self, key: TableKey, dims: Dims) -> Sequence[Child]:
         inner = key.threads // self.over(key)
@@ -79,6 +105,10 @@ class ParallelTile(Action):
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """The fork and the join, and what streams from DRAM lose that other threads' streams run beside."""
         own = 0 if key.forked else fixed(target.costs.fork_join)
+        if self.adds:
+            # Lines of sums come from the threads' caches, and the output goes both ways.
+            lines = footprint(key, len(key.operands) - 1, dims).lines
+            own = own + fixed(lines * (key.threads + 2) * target.costs.sums_line)
         if not key.far or key.forked:
             return own
         *inputs, out = (footprint(key, i, dims).lines for i in range(len(key.operands)))
@@ -89,10 +119,10 @@ class ParallelTile(Action):
         return own + fixed(lines * dims["b"] * c.far_to_l2.long_rows * crowded)
 
     def node(self, bodies: Sequence[Node]) -> Node:
-        return Parallel(self.dim, self.size, bodies[0], bodies[1] if len(bodies) > 1 else None, self.threads)
+        return Parallel(self.dim, self.size, bodies[0], bodies[1] if len(bodies) > 1 else None, self.threads, self.adds)
 
     def label(self) -> str:
-        return f"parallel tile {self.dim} by {self.size}" + (f" over {self.threads}" if self.threads else "")
+        return Parallel(self.dim, self.size, Hole(), None, self.threads, self.adds).label()
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,11 @@ def action_of(node: Node, spec: Spec) -> Action:
             raise ScheduleError(f"{node.label()}: {node.dim} is {action.word}, not {word} ({action.label()})")
         return action
     if isinstance(node, Parallel):
-        return ParallelTile(node.dim, node.size, node.threads)
+        shared = ParallelTile(node.dim, node.size, node.threads)
+        if node.dim in spec.info.dims and shared.adds != node.adds:
+            words = ("tile", "split")
+            raise ScheduleError(f"{node.label()}: {node.dim} is {words[shared.adds]}, not {words[node.adds]}")
+        return shared
     if isinstance(node, Serial):
         return SerialAction()
     if isinstance(node, Kernel):

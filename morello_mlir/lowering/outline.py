@@ -14,7 +14,7 @@ from .builder import Builder
 from .finish import Finish
 from .kernels import Ask, First, is_straight, unroll
 from .machine import Machine
-from .plan import ALIGNMENT, Ahead, Exchanged, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers
+from .plan import ALIGNMENT, Ahead, Exchanged, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers, Sums
 from .views import LHS, OUT, RHS, Arena, Operand, View
 
 INTERNAL = 'attributes {passthrough = ["noinline"], llvm.linkage = #llvm.linkage<internal>}'
@@ -64,7 +64,7 @@ class Outliner:
         self._digests: dict[Plan, str] = {}
 
     def outlines(self, plan: Plan) -> bool:
-        return self.is_shared(plan) or isinstance(plan, (Registers, Leaf))
+        return self.is_shared(plan) or isinstance(plan, (Registers, Leaf, Sums))
 
     def is_shared(self, plan: Plan) -> bool:
         """Whether several places refer to `plan`."""
@@ -205,7 +205,7 @@ class Outliner:
         """A digest of the tree under `plan`, each node visited once."""
         if plan not in self._digests:
             values = [getattr(plan, f.name) for f in fields(plan)]
-            plans = (Loop, Parallel, Pack, PackShare, Exchanged, Registers, Leaf, Leftover)
+            plans = (Loop, Parallel, Sums, Pack, PackShare, Exchanged, Registers, Leaf, Leftover)
             text = repr([self._digest(v) if isinstance(v, plans) else v for v in values])
             self._digests[plan] = hashlib.blake2s(f"{type(plan).__name__} {text}".encode()).hexdigest()
         return self._digests[plan]
@@ -234,6 +234,6 @@ def _kind(plan: Plan) -> str:
         while isinstance(inner, Loop):
             inner = inner.body
         return inner.kernel if isinstance(inner, Leaf) else "registers"
-    if isinstance(plan, Parallel):
-        return "threads"
+    if isinstance(plan, (Parallel, Sums)):
+        return "threads" if isinstance(plan, Parallel) else "sums"
     return "pack" if isinstance(plan, (Pack, PackShare)) else "block"

@@ -74,6 +74,23 @@ class Parallel(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Sums(Hashed):
+    """Each of `threads` threads adds up what it does of `body`, whose trips go along k, in a place of its own; then
+    these sums are added up, in order. view: all of them, the number of the thread in place of the batch."""
+
+    sizes: Sizes
+    threads: int
+    view: View
+    body: Parallel
+    __hash__ = Hashed.__hash__
+
+    @property
+    def bytes(self) -> int:
+        """Room for the sums of all threads."""
+        return self.threads * self.view.strides[0] * dtype_bytes(self.view.dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class Pack(Hashed):
     """Copies operand `operand` into panels of `width` along its logical dim `dim` (1 or 2), `group` neighbours along
     the other dim together, as elements of `dtype`; `threads` share in it."""
@@ -162,7 +179,7 @@ class Leftover(Hashed):
     __hash__ = Hashed.__hash__
 
 
-Plan: TypeAlias = Loop | Parallel | Pack | PackShare | Ahead | Exchanged | Registers | Leaf | Leftover
+Plan: TypeAlias = Loop | Parallel | Sums | Pack | PackShare | Ahead | Exchanged | Registers | Leaf | Leftover
 
 
 def operand_sizes(operand: int, sizes: Sizes) -> tuple[int, ...]:
@@ -174,7 +191,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     """The subtrees, the remainder last."""
     if isinstance(plan, (Loop, Parallel)):
         return (plan.body,) if plan.rest is None else (plan.body, plan.rest)
-    if isinstance(plan, (Pack, Ahead, Exchanged, Registers)):
+    if isinstance(plan, (Sums, Pack, Ahead, Exchanged, Registers)):
         return (plan.body,)
     return ()
 
@@ -281,10 +298,25 @@ class Planner:
         if isinstance(node, schedule.Parallel):
             threads = key_of(spec, self.target).threads
             over = node.threads or threads
-            return Parallel(spec.dims, node.dim, node.size, full, body, rest, over, threads // over)
+            shared = Parallel(spec.dims, node.dim, node.size, full, body, rest, over, threads // over)
+            return _sums(spec, shared) if node.adds else shared
         key = key_of(spec, self.target)
         loop = _merged(Loop(spec.dims, node.dim, node.size, full, body, rest), key.unit(node.dim))
         return replace(loop, apart=True) if isinstance(loop, Loop) and _is_apart(loop, key) else loop
+
+
+def _sums(spec: Spec, body: Parallel) -> Sums:
+    """The place for sums of threads: rows are an odd multiple of the stride class of the output's apart, so that they
+    fall into cache sets as these do."""
+    shape, dtype = spec.operand_shape(OUT), spec.sums
+    inner = spec.operands[OUT].layout.innermost
+    size = dtype_bytes(dtype)
+    step = max(1, (spec.row_class(OUT) or size) // size)
+    row = step * (-(-shape[inner] // step) | 1)
+    line = ALIGNMENT // size
+    strides = [-(-row * shape[3 - inner] // line) * line, row, row]
+    strides[inner] = 1
+    return Sums(spec.dims, body.threads, View(dtype, (body.threads, *shape[1:]), tuple(strides)), body)
 
 
 def panels_of(layout: Layout, names: Sequence[str]) -> tuple[int, int, int]:
@@ -364,7 +396,8 @@ def scratch_bytes(plan: Plan, memo: dict[Plan, int]) -> int:
     if plan not in memo:
         below = max((scratch_bytes(c, memo) for c in children(plan)), default=0)
         below *= plan.threads if isinstance(plan, Parallel) else 1
-        memo[plan] = below + (pack_bytes(plan) if isinstance(plan, Pack) else 0)
+        own = pack_bytes(plan) if isinstance(plan, Pack) else plan.bytes if isinstance(plan, Sums) else 0
+        memo[plan] = below + own
     return memo[plan]
 
 
@@ -382,7 +415,7 @@ def streams(plan: Plan) -> bool:
 
 def splits_k(plan: Plan) -> bool:
     """Whether sums are put down between steps along k."""
-    if isinstance(plan, Registers):
+    if isinstance(plan, (Registers, Sums)):
         return False
     return (isinstance(plan, Loop) and plan.dim == "k") or any(splits_k(c) for c in children(plan))
 

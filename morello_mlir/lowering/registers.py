@@ -54,19 +54,59 @@ def emit_registers(
     if flipped:
         tile = _transposed(b, tile)
         operands = [*operands[:OUT], *(o.exchanged(b) for o in operands[OUT:])]
-        out = operands[OUT]
-    values = list(tile.values)
-    if isinstance(first, str):
-        with b.branch(first, b.machine.vector(), values) as computed:
-            computed.results = _added(b, c, out, tile)
-        values = computed.results
-    elif not first:
-        values = _added(b, c, out, tile)
-    sums = tile.with_values(values)
+    sums = _with_memory(b, operands[OUT], tile, first)
     if plan.streams and first is True:
         _streamed(b, operands, sums, finish, room)
     else:
         _stored(b, operands, sums, finish, room)
+
+
+def _with_memory(b: Builder, out: Operand, tile: Bundle, first: First) -> Bundle:
+    """The tile, and what is in memory unless this is the first step."""
+    if isinstance(first, str):
+        with b.branch(first, b.machine.vector(), list(tile.values)) as computed:
+            computed.results = _added(b, out.flat(b), out, tile)
+        return tile.with_values(computed.results)
+    return tile if first else tile.with_values(_added(b, out.flat(b), out, tile))
+
+
+#: Vectors of a row of sums that are added up together.
+_TOGETHER = 4
+
+
+def add_up(b: Builder, sums: Operand, operands: Sequence[Operand], first: First, finish: Finish | None) -> None:
+    """Adds the sums of all threads (the batches of `sums`) up, in order, and puts them where the output is, as register
+    tiles are put there."""
+    if not sums.view.has_unit(2):
+        sums = sums.exchanged(b)
+        operands = [*operands[:OUT], *(o.exchanged(b) for o in operands[OUT:])]
+    _, rows, columns = sums.view.sizes
+    lanes = b.machine.lanes
+    width = min(_TOGETHER * lanes, columns)
+    room = finish.room(b, -(-width // lanes)) if finish else None
+    sums = sums.as_memref(b)
+    places = [o.as_memref(b) for o in operands[OUT:]]
+
+    def part(at: Index, size: int, row: Index) -> None:
+        here = [o.tile(b, 1, row, 1).tile(b, 2, at, size) for o in (sums, *places)]
+        _, vectors, tail = Bundle.shape(1, size, lanes)
+        memory = here[0].flat(b)
+        widths = [lanes] * (vectors - 1) + [tail]
+        values = []
+        for v, count in enumerate(widths):
+            total = b.vread(memory, v * lanes, count)
+            for thread in range(1, sums.view.sizes[0]):
+                total = b.add_vectors(total, b.vread(memory, thread * sums.view.strides[0] + v * lanes, count))
+            values.append(total)
+        own = [*operands[:OUT], *here[1:]]
+        _stored(b, own, _with_memory(b, own[OUT], Bundle(1, vectors, tail, values), first), finish, room)
+
+    with b.loop(0, rows, 1) as row:
+        full = columns - columns % width
+        with b.loop(0, full, width) as at:
+            part(at, width, row)
+        if columns > full:
+            part(full, columns - full, row)
 
 
 def _transposed(b: Builder, tile: Bundle) -> Bundle:

@@ -31,10 +31,11 @@ from .plan import (
     Parallel,
     Plan,
     Registers,
+    Sums,
     scratch_bytes,
     streams,
 )
-from .registers import emit_registers
+from .registers import add_up, emit_registers
 from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, View, operand_in
 
 
@@ -122,7 +123,7 @@ class Walk:
             plan = plan.body
         # What takes memory on the stack must not stand in a loop of the user's.
         on_stack = isinstance(plan, Leaf) and plan.kernel in AMX_KERNELS
-        if isinstance(plan, Parallel) or on_stack or self.outliner.is_shared(plan):
+        if isinstance(plan, (Parallel, Sums)) or on_stack or self.outliner.is_shared(plan):
             self.emit(b, plan, env)
         else:
             self.body(b, plan, env)
@@ -141,6 +142,8 @@ class Walk:
             self._loop(b, plan, env)
         elif isinstance(plan, Parallel):
             self._share(b, plan, env)
+        elif isinstance(plan, Sums):
+            self._sums(b, plan, env)
         elif isinstance(plan, PackShare):
             self._pack_share(b, plan, env)
         elif isinstance(plan, Exchanged):
@@ -192,21 +195,45 @@ class Walk:
         arena = env.arena.slice(b, lead, self.scratch(plan) // plan.threads)
         operands = tuple(o.as_memref(b) for o in env.operands)
         env = replace(env, operands=operands, arena=arena, thread=member)
+        if plan.dim == "k":
+            env = env.with_operand(OUT, operands[OUT].tile(b, 0, lead, 1))
         after = b.add(lead, 1)
         low, high = (b.index(b.div(b.mul(t, plan.trips), plan.threads)) for t in (lead, after))
         first, beyond = (b.index(b.mul(trip, plan.size)) for trip in (low, high))
         last = b.value(f"arith.minui {beyond}, {b.index(plan.full)} : index")
         iv = b.name()
         b.line(f"scf.for {iv} = {first} to {last} step {b.index(plan.size)} {{")
-        self.emit(b, plan.body, env.tile(b, plan.dim, iv, plan.size))
+        self.emit(b, plan.body, self._trip(b, plan, env, iv, plan.size, first))
         b.line("}")
         if plan.rest is not None:
             left = plan.sizes[DIMS.index(plan.dim)] - plan.full
             b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(plan.trips)} : index')} {{")
-            self.emit(b, plan.rest, env.tile(b, plan.dim, plan.full, left))
+            self.emit(b, plan.rest, self._trip(b, plan, env, plan.full, left, first))
             b.line("}")
         if streams(plan):
             b.fence()
+
+    @staticmethod
+    def _trip(b: Builder, plan: Parallel, env: Env, at: Index, size: int, start: str) -> Env:
+        """The trip at `at` of a thread that begins at `start`: along k only its first one stores."""
+        inside = env.tile(b, plan.dim, at, size)
+        if plan.dim != "k":
+            return inside
+        return replace(inside, first=b.value(f"arith.cmpi eq, {b.index(at)}, {start} : index"))
+
+    def _sums(self, b: Builder, plan: Sums, env: Env) -> None:
+        """The threads' sums lie in the arena above all that threads need."""
+        start, view = self.scratch(plan.body), plan.view
+        line = f"memref<{plan.bytes // dtype_bytes(view.dtype)}x{view.element}>"
+        base, offset, size, stride = (b.name() for _ in range(4))
+        b.line(
+            f"{base}, {offset}, {size}, {stride} = memref.extract_strided_metadata {env.arena.part(b, start, line)} : "
+            f"{line} -> memref<{view.element}>, index, index, index"
+        )
+        sums = Operand(view, base=base, offset=offset)
+        inputs = env.operands[:OUT]
+        self.outliner.call(b, plan.body, (*inputs, sums), True, env.arena, start)
+        add_up(b, sums, env.operands, env.first, env.finish)
 
     def _pack_share(self, b: Builder, plan: PackShare, env: Env) -> None:
         """Threads take as many panels each; the last that has any may find fewer."""

@@ -179,7 +179,7 @@ _actions: dict[tuple[str, str], Action] = {}
 
 
 def _parsed(label: str, key: TableKey) -> Action:
-    loop = label.startswith(("tile ", "split ", "parallel tile "))
+    loop = label.startswith(("tile ", "split ", "parallel "))
     text = label if label.startswith("kernel ") else f"{label}:\n    ?" if loop else f"{label}\n?"
     return action_of(parse(text), spec_of(key, {"b": 1, "m": 1, "k": 1, "n": 1}, {}))
 

@@ -12,9 +12,9 @@
     rest:
         ?
 
-`parallel tile` shares the trips of a loop among threads, `serial` says that one thread does the rest. A loop's body is
-indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the search
-fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
+`parallel tile` and `parallel split` share the trips of a loop among threads, `serial` says that one thread does the
+rest. A loop's body is indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the
+search fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
 Nests have further steps, which are in `nest_steps`.
 The tree alone does not know sizes; `actions` says what each step makes of a Spec and whether it is legal.
 """
@@ -88,17 +88,20 @@ class Split(Hashed):
 
 @dataclass(frozen=True, slots=True)
 class Parallel(Hashed):
-    """As Tile, its trips shared among `threads` threads, or among all that the Spec has (0)."""
+    """As Tile, its trips shared among `threads` threads, or among all that the Spec has (0). adds: as Split; each
+    thread has sums of its own, which are added up afterwards."""
 
     dim: str
     size: int
     body: Node
     rest: Node | None = None
     threads: int = 0
+    adds: bool = False
     __hash__ = Hashed.__hash__
 
     def label(self) -> str:
-        return f"parallel tile {self.dim} by {self.size}" + (f" over {self.threads}" if self.threads else "")
+        over = f" over {self.threads}" if self.threads else ""
+        return f"parallel {'split' if self.adds else 'tile'} {self.dim} by {self.size}{over}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +264,7 @@ def to_text(root: Node, *, share: int = 4) -> str:
 # ---------------------------------------------------------------- parsing
 
 _TILE = re.compile(r"(tile|split)\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})\s*:$")
-_PARALLEL = re.compile(r"parallel\s+tile\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})(?:\s+over\s+([0-9]{1,9}))?\s*:$")
+_PARALLEL = re.compile(r"parallel\s+(tile|split)\s+([A-Za-z_]\w*)\s+by\s+([0-9]{1,18})(?:\s+over\s+([0-9]{1,9}))?\s*:$")
 _MOVE = re.compile(r"move\s+([A-Za-z_]\w*)\s+to\s+(\w+)(?:\s+as\s+(\S.*))?$")
 _AHEAD = re.compile(r"pack_ahead\s+([A-Za-z_]\w*)\s+as\s+(\S.*)$")
 _KERNEL = re.compile(r"kernel\s+([A-Za-z_]\w*)$")
@@ -359,10 +362,10 @@ class _Parser:
         if m := _TILE.match(t):
             return self.loop(line, Tile if m[1] == "tile" else Split, m[2], int(m[3]))
         if m := _PARALLEL.match(t):
-            if m[3] and not int(m[3]):
+            if m[4] and not int(m[4]):
                 raise self.fail(line, "the number of threads must be positive")
-            over = int(m[3] or 0)
-            return self.loop(line, lambda d, s, body, rest: Parallel(d, s, body, rest, over), m[1], int(m[2]))
+            over, adds = int(m[4] or 0), m[1] == "split"
+            return self.loop(line, lambda d, s, body, rest: Parallel(d, s, body, rest, over, adds), m[2], int(m[3]))
         if m := _KERNEL.match(t):
             return self.grown(Kernel(m[1]), line)
         if m := _USE.match(t):
@@ -380,8 +383,8 @@ class _Parser:
             raise error if str(error).startswith("schedule") else self.fail(line, str(error)) from None
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
-        known = "to_accum, exchange, pack_ahead, tile, split, parallel tile, serial, move, kernel, use, ?; in nests: "
-        known += "stage, partial, reciprocal, rows"
+        known = "to_accum, exchange, pack_ahead, tile, split, parallel tile, parallel split, serial, move, kernel, "
+        known += "use, ?; in nests: stage, partial, reciprocal, rows"
         raise self.fail(line, f"unknown step (have {known})")
 
     def blocks(self, line: _Line, must: tuple[str, ...], may: tuple[str, ...]) -> list[Node | None]:

@@ -246,8 +246,8 @@ class Tables:
         ways = [sum(np.multiply(n, c, out=np.zeros(below.shape), where=n > 0) for n, c in zip(w, costs, strict=True))
                 for w in counts]  # fmt: skip
         out = np.moveaxis(np.maximum(*ways), 0, axis)
-        too_small = np.array(sizes) <= action.size
-        np.moveaxis(out, axis, 0)[too_small] = INFINITE
+        for legal, _ in action.conditions(key, self._grid, self.limits, self.target):
+            out = np.where(_three(np.asarray(legal))[..., None], out, INFINITE)
         own = np.asarray(action.cost(key, self._grid, self.target), np.float64)
         return out + _three(own)[..., None]
 

@@ -126,6 +126,8 @@ class Costs:
     l2_wait: float = 0.0
     #: Giving a parallel loop to threads that still spin, and waiting for the last.
     fork_join: float = 6000.0
+    #: A line of the sums of one of several threads, to where they are added up.
+    sums_line: float = 12.0
     #: How many threads' streams DRAM serves at full speed; L3 serves all.
     far_streams: float = 2.0
     #: Rows that start at lines, read side by side, reach their ends together: what each line costs beyond those of

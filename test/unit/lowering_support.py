@@ -379,6 +379,8 @@ def _random_sharing(spec: Spec, target: Target, rng: random.Random, budget: int)
             others.append(Tile(dim, size, Hole(), None))
     if spec.size("k") > 1:
         others.append(Split("k", rng.randint(1, spec.size("k") - 1), Hole(), None))
+        # Every thread has a trip.
+        loops.append(Parallel("k", max(1, rng.randint(1, spec.size("k")) // key.threads), Hole(), None, adds=True))
     width = rng.choice((1, 5, 8))
     others.append(Move("lhs", "GL", f"[b, m/{width}, k, m%{width}]", Hole()))
     others.append(Move("rhs", "GL", f"[b, n/{width}, k, n%{width}]", Hole()))

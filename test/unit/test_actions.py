@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from morello_mlir.actions import child_specs, closure, explore, footprint, key_of, remaining, scale
 from morello_mlir.actions.space import check_tree
 from morello_mlir.errors import ScheduleError, SpecError
-from morello_mlir.search.schedule import Hole, Kernel, Move, PackAhead, Split, Tile, ToAccum, parse
+from morello_mlir.search.schedule import Hole, Kernel, Move, PackAhead, Parallel, Split, Tile, ToAccum, parse
 from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import TARGETS
 
@@ -77,6 +77,12 @@ def test_other_steps_forget_what_is_constant():
 
 
 L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
+
+
+def shared(**changes):
+    """A goal of four threads."""
+    spec = replace(matmul_spec(64, 64, 64, accumulate=True), serial=False, threads=4)
+    return replace(spec, **changes).canonical()
 
 
 @pytest.mark.parametrize(
@@ -147,6 +153,13 @@ L1 = {"lhs": "L1, row_major", "rhs": "L1, row_major", "out": "L1, row_major"}
             Kernel("scalar"),
             "k=16 reaches across a panel of 8",
         ),
+        (shared(function="Matmul"), Parallel("k", 8, HOLE, adds=True), "put to_accum above"),
+        (shared(), Parallel("k", 8, HOLE), "k is split, not tile"),
+        (shared(), Parallel("m", 8, HOLE, adds=True), "m is tile, not split"),
+        (shared(), Parallel("k", 48, HOLE, HOLE, adds=True), "2 trips do not give each of 4 threads one"),
+        (shared(), Parallel("k", 8, HOLE, threads=2, adds=True), "all threads together share k"),
+        (shared(dims=(1, 512, 64, 512)), Parallel("k", 8, HOLE, adds=True), "too many for each thread"),
+        (shared(dims=(2, 4, 64, 4)), Parallel("k", 8, HOLE, adds=True), "tile b by 1 first"),
         (matmul_spec(1, 1, 1), Kernel("scalar"), "put to_accum above"),
         (accum(), Move("out", "WC", None, HOLE), "adds to its output"),
         (matmul_spec(16, 16, 16), Move("lhs", "WC", None, HOLE), "only the output"),

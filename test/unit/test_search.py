@@ -86,6 +86,8 @@ def slowest(action, key, dims, smaller, below):
         parallel(4, matmul_spec(5, 1, 3)),
         parallel(2, matmul_spec(2, 2, 3, b=3)),
         parallel(4, matmul_spec(3, 1, 3, b=2, rhs="col_major")),
+        parallel(2, matmul_spec(1, 9, 2)),
+        parallel(3, matmul_spec(1, 8, 1, b=2)),
     ],
     ids=str,
 )

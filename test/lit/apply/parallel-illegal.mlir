@@ -26,7 +26,7 @@ func.func @case(%a: memref<1x12x8xf32>, %b: memref<1x8x64xf32>, %c: memref<1x12x
 // -----
 
 func.func @case(%a: memref<1x12x8xf32>, %b: memref<1x8x64xf32>, %c: memref<1x12x64xf32>) {
-  // expected-error @below {{parallel tile k by 4: k is summed over: threads would write to the same output; split it instead}}
+  // expected-error @below {{parallel tile k by 4: k is split, not tile}}
   "morello.spec"(%a, %b, %c) {
     function = "MatmulAccum", dims = array<i64: 1, 12, 8, 64>, threads = 2 : i64,
     operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"],
@@ -163,6 +163,18 @@ func.func @case(%a: memref<1x12x8xf32>, %b: memref<1x8x64xf32>, %c: memref<1x12x
     function = "MatmulAccum", dims = array<i64: 1, 12, 8, 64>, threads = -1 : i64,
     operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"],
     schedule = ["?"]
+  } : (memref<1x12x8xf32>, memref<1x8x64xf32>, memref<1x12x64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @case(%a: memref<1x12x8xf32>, %b: memref<1x8x64xf32>, %c: memref<1x12x64xf32>) {
+  // expected-error @below {{parallel split k by 5: 2 trips do not give each of 3 threads one}}
+  "morello.spec"(%a, %b, %c) {
+    function = "MatmulAccum", dims = array<i64: 1, 12, 8, 64>, threads = 3 : i64,
+    operands = ["(f32, GL, row_major)", "(f32, GL, row_major)", "(f32, GL, row_major)"],
+    schedule = ["parallel split k by 5:", "  ?", "rest:", "  ?"]
   } : (memref<1x12x8xf32>, memref<1x8x64xf32>, memref<1x12x64xf32>) -> ()
   return
 }
