@@ -14,8 +14,8 @@
 
 `parallel tile` and `parallel split` share the trips of a loop among threads, `serial` says that one thread does the
 rest. A loop's body is indented; `rest:` is what is done with the sizes that do not divide. `?` is a hole, which the
-search fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`). `//` starts a comment.
-Nests have further steps, which are in `nest_steps`.
+search fills. A subtree that occurs more than once may be given a name (`define #1:` ... `use #1`).
+`//` starts a comment. Nests have further steps, which are in `nest_steps`.
 The tree alone does not know sizes; `actions` says what each step makes of a Spec and whether it is legal.
 """
 
