@@ -10,6 +10,7 @@ from morello_mlir.errors import SpecError
 from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.aliases import nested_ops
 from morello_mlir.lifting.borders import Padding, fill_only_borders, padding_of
+from morello_mlir.lifting.edges import clear_borders, mark_borders, with_edges
 from morello_mlir.lifting.emit import SCHEDULE, Functions, for_threads, given_schedule
 from morello_mlir.lifting.nests import (
     IS_CONTRACTION,
@@ -91,6 +92,7 @@ class MorelloLift(Pass):
         for function in dict.fromkeys(self._lifted_functions(found)):
             function.erase()
         clear_tags(op)
+        clear_borders(op)
 
     def _functions(self, op: Any, modules: _Modules) -> tuple[Functions, NestFunctions]:
         """Those of the module around `op`."""
@@ -100,9 +102,11 @@ class MorelloLift(Pass):
         return modules[module]
 
     def _read_unpadded(self, op: Any, modules: _Modules) -> None:
-        """Nests that read padded buffers read what these are made of; where others do as well, borders are filled."""
+        """Nests that read padded buffers read what these are made of; where others do as well, borders are filled, and
+        buffers that hold zeros around an image say so until all is lifted."""
         buffers = [o.results[0] for o in nested_ops(op) if o.name == "memref.alloc"]
         for padding in [p for b in buffers if (p := padding_of(b)) is not None]:
+            mark_borders(padding)
             found = self._readers(op, padding) if self.nests else None
             if found is None:
                 fill_only_borders(padding)
@@ -193,7 +197,10 @@ class MorelloLift(Pass):
             return spec
 
     def _with_constants(self, op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
-        if not self.pack_constants or not isinstance(outcome, Lifted):
+        if not isinstance(outcome, Lifted):
+            return outcome
+        outcome = with_edges(outcome)
+        if not self.pack_constants:
             return outcome
         try:
             return lifting.with_constants(outcome, self.pack_limit << 20)

@@ -9,10 +9,13 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import linalg, memref
 
-from .aliases import ancestor_in
+from .aliases import VIEWS, ancestor_in
+from .windows import Pad
 
 #: Ops that copy their first operand into the second.
 COPIES = ("memref.copy", "linalg.copy")
+#: On the allocation of a padded buffer: by dim, where the image begins and where it ends. All around it are zeros.
+BORDER = "morello.border"
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,23 @@ def padding_of(buffer: Any) -> Padding | None:
     if copy.block != fill.block or any(o != view and o.is_before_in_block(copy) for o in later):
         return None
     return Padding(buffer, fill, constant, view, copy)
+
+
+def pads_of(value: Any) -> tuple[Pad, ...]:
+    """The padded dims of the buffer that `value`, a memref, is all of, in whatever shape."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+        if value.type.get_strides_and_offset()[1] != 0:
+            return ()
+        value = value.owner.operation.operands[0]
+    if isinstance(value.owner, ir.Block) or BORDER not in value.owner.attributes:
+        return ()
+    ends = list(ir.DenseI64ArrayAttr(value.owner.attributes[BORDER]))
+    shape, (strides, offset) = list(value.type.shape), value.type.get_strides_and_offset()
+    if offset != 0:
+        return ()
+    lows, highs = ends[: len(shape)], ends[len(shape) :]
+    every = map(Pad, strides, shape, lows, highs)
+    return tuple(pad for pad in every if (pad.low, pad.high) != (0, pad.extent))
 
 
 def _filled_with(op: Any, buffer: Any) -> Any:

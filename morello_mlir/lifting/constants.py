@@ -58,18 +58,25 @@ def contents_of(value: Any) -> str | None:
         return None
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _KEEPING:
         value = value.owner.operation.operands[0]
-    origin = _argument(value) if isinstance(value.owner, ir.Block) else _global(value.owner.operation)
+    if isinstance(value.owner, ir.Block):
+        origin = _argument(value)
+    else:
+        found = global_of(value)
+        origin = None if found is None else f"@{_symbol(found)}"
     return None if origin is None or offset is None else f"{origin}+{offset}"
 
 
-def _global(op: Any) -> str | None:
-    """The symbol of the constant global that `op` takes the address of."""
-    if op.name != "memref.get_global":
+def global_of(value: Any) -> Any:
+    """The constant global that a memref value is a view of; None where it is of none."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _KEEPING:
+        value = value.owner.operation.operands[0]
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is None or op.name != "memref.get_global":
         return None
     name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
     for other in _module_of(op).regions[0].blocks[0].operations:
         if other.operation.name == "memref.global" and _symbol(other) == name:
-            return f"@{name}" if "constant" in other.operation.attributes else None
+            return other.operation if "constant" in other.operation.attributes else None
     return None
 
 

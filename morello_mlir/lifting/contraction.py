@@ -9,9 +9,11 @@ from mlir import ir
 from mlir.dialects import linalg
 
 from .body import is_multiply_add_of_other_types, multiply_add_dtypes
+from .borders import pads_of
 from .loops import Loop
 from .outcome import NotLifted
 from .views import View, view_of
+from .windows import Pad
 
 _NAMES = ("the first input", "the second input", "the output")
 _ROLE: dict[tuple[bool, ...], str] = {
@@ -33,6 +35,8 @@ class Contraction:
     views: tuple[View, View, View]
     #: The input through which a window slides: two loops together index one of its dims. None: there is none.
     window: int | None = None
+    #: The padded dims of that input.
+    pads: tuple[Pad, ...] = ()
 
     @property
     def on_tensors(self) -> bool:
@@ -81,7 +85,9 @@ def recognise(op: Any) -> Contraction:
     if not views[2].injective:
         raise NotLifted(f"elements of the output overlap ({values[2].type})")
     loops = _loops(op, maps, views)
-    return Contraction(dtypes, loops, values, views, _window(maps, loops))  # type: ignore[arg-type]
+    window = _window(maps, loops)
+    pads = () if window is None or isinstance(values[2].type, ir.RankedTensorType) else pads_of(values[window])
+    return Contraction(dtypes, loops, values, views, window, pads)  # type: ignore[arg-type]
 
 
 def _count(values: list[Any], noun: str) -> str:

@@ -40,7 +40,8 @@ def explain(op: Any, aliases: Aliases | None = None) -> Lifted | Rejected:
     except NotLifted as reason:
         return Rejected(str(reason))
     try:
-        plan = make_plan(contraction.loops, contraction.dtypes, zeroed is None, window=contraction.window)
+        through = contraction.window, contraction.pads
+        plan = make_plan(contraction.loops, contraction.dtypes, zeroed is None, None, *through)
     except SpecError as error:
         return Rejected(str(error))
     return Lifted(plan, contraction.values, contraction.on_tensors, zeroed)
@@ -110,7 +111,8 @@ def _plan_of(contraction: Contraction, chain: Chain) -> Plan:
         loops.append(Loop(axis.role, axis.size, (*inputs, axis.along(OUT), *extras)))
     element = [str(v.type.element_type) for v in (chain.out, *chain.extras)]
     finish = Finish(chain.body, chain.sums, tuple(element[1:]))
-    return make_plan(loops, (*contraction.dtypes[:2], element[0]), chain.accumulates, finish, contraction.window)
+    dtypes, through = (*contraction.dtypes[:2], element[0]), (contraction.window, contraction.pads)
+    return make_plan(loops, dtypes, chain.accumulates, finish, *through)
 
 
 def is_linalg(op: Any) -> bool:

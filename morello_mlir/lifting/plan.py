@@ -10,14 +10,25 @@ then chooses which of those that remain are the Spec's; the others become a loop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
 from morello_mlir.nests.body import Body
-from morello_mlir.spec import FUNCTIONS, Extra, Layout, Spec, TensorSpec, Then, dtype_bytes, row_stride, stride_class
+from morello_mlir.spec import (
+    FUNCTIONS,
+    Extra,
+    Layout,
+    Spec,
+    TensorSpec,
+    Then,
+    Window,
+    dtype_bytes,
+    row_stride,
+    stride_class,
+)
 
 from .loops import Loop, merge_loops
-from .windows import Digits, fold, unfold, window_of
+from .windows import Counted, Digits, Pad, edges_of, fold, unfold, window_of
 
 ROLES = ("b", "m", "k", "n")
 LHS, RHS, OUT = 0, 1, 2
@@ -75,11 +86,13 @@ def make_plan(
     accumulate: bool,
     finish: Finish | None = None,
     window: int | None = None,
+    pads: Sequence[Pad] = (),
 ) -> Plan:
     """Plans a contraction over `loops`.
 
     dtypes: of the inputs and the output. accumulate: out += lhs @ rhs instead of out = lhs @ rhs. finish: what is done
-    to the sums. window: the input through which one slides, if any. Raises SpecError where there is no such Spec.
+    to the sums. window: the input through which one slides, if any. pads: its padded dims. Raises SpecError where there
+    is no such Spec.
     """
     live = merge_loops(loops)
     chosen, outer = _choose(live if window is None else fold(live, window))
@@ -94,6 +107,8 @@ def make_plan(
     specs = []
     for i, (_, dims) in enumerate(function.operands):
         operand, tensor = _operand(i, sources[i], [chosen.get(d) for d in dims], dtypes[sources[i]])
+        if pads and any(loop.window == i for loop in chosen.values()):
+            tensor = replace(tensor, window=_with_edges(i, operand, tensor.window or Window(), outer, pads))
         operands.append(operand)
         specs.append(tensor)
     sizes = tuple(chosen[role].size if role in chosen else 1 for role in ROLES)
@@ -106,6 +121,23 @@ def make_plan(
     spec = Spec(function.name, sizes, tuple(specs), then=then).canonical()
     nest = tuple(OuterLoop(o.size, _zeros(o.strides), o.role == "k") for o in outer)
     return Plan(spec, tuple(operands), nest, reads and not accumulate)
+
+
+def _with_edges(i: int, operand: Operand, window: Window, outer: Sequence[Loop], pads: Sequence[Pad]) -> Window | None:
+    """The window of operand `i` with what is known of the padded dims of the buffer in which it lies."""
+    other = [operand.strides[0] * (operand.sizes[0] > 1), *(o.strides[i] or 0 for o in outer if o.size > 1)]
+    edges = edges_of(pads, _digits(operand, window), 2 if i == LHS else 1, other)
+    return replace(window, edges=tuple(edges)) or None
+
+
+def _digits(operand: Operand, window: Window) -> list[list[Counted]]:
+    """The digits of the last two dims of an operand with a window."""
+    at, found = 1, []
+    for units in window.units:
+        end = at + len(units) + 1
+        found.append(list(zip((*units, 1), operand.sizes[at:end], operand.strides[at:end], strict=True)))
+        at = end
+    return found
 
 
 def _zeros(strides: tuple[int | None, ...]) -> tuple[int, ...]:

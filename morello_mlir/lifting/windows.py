@@ -5,16 +5,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations, product
 from typing import TypeAlias
 
-from morello_mlir.spec import Lap, Window
+from morello_mlir.spec import Edge, Lap, Side, Window
 
 from .loops import Loop
 
 #: (places, elements) of a step of each digit of a dim but the fastest, slowest first.
 Digits: TypeAlias = Sequence[tuple[int, int]]
+#: The same, of a dim with so many steps: (places, how many steps, elements of a step).
+Counted: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Pad:
+    """A dim of a padded buffer: elements from one step to the next, how many steps, and those that are the image's."""
+
+    stride: int
+    extent: int
+    low: int
+    high: int
 
 
 def fold(loops: Sequence[Loop], window: int) -> list[Loop]:
@@ -93,3 +105,41 @@ def _saved(a: _Step, b: _Step) -> float:
     """The share of places that are distinct."""
     (u, (i, n)), (v, (j, m)) = a, b
     return float(_lap((u, i), (v, j)).distinct(n, m) / (n * m))
+
+
+def edges_of(pads: Sequence[Pad], dims: Sequence[Sequence[Counted]], window: int, other: Sequence[int]) -> list[Edge]:
+    """The edges of an operand.
+
+    dims: the digits of its last two dims, slowest first. window: which of them (1 or 2) is that of the window. other:
+    elements that the batch and the loops around the Spec reach over, each with the elements of a step.
+    """
+    found = [_edge(pad, dims, window, other) for pad in pads]
+    return sorted({edge for edge in found if edge is not None and edge.share < 1})
+
+
+def _edge(pad: Pad, dims: Sequence[Sequence[Counted]], window: int, other: Sequence[int]) -> Edge | None:
+    """The edge along one dim of the buffer, where one digit of each dim goes through it, and others stay beside it."""
+    block, small = pad.stride * pad.extent, 0
+    through: list[list[Counted]] = [[], []]
+    for dim, digits in enumerate(dims):
+        for unit, count, jump in digits:
+            span = (count - 1) * jump
+            if span >= pad.stride and jump % block:
+                through[dim].append((unit, count, jump))
+            elif jump % block:
+                small += span
+    positions, taps = through[2 - window], through[window - 1]
+    if len(taps) != 1 or len(positions) > 1 or any(jump % block for jump in other):
+        return None
+    tap = taps[0]
+    # With one position there is no digit for it.
+    size = math.prod(count for _, count, _ in dims[2 - window])
+    position = positions[0] if positions else (size, 1, tap[2])
+    common = math.gcd(position[2], tap[2])
+    reach = sum((count - 1) * jump for _, count, jump in (position, tap))
+    beside = small == 0 or (small < common and pad.stride % common == 0) or common % pad.stride == 0
+    if reach + small >= block or small >= pad.stride or not beside:
+        return None
+    low, high = (-(-end * pad.stride // common) for end in (pad.low, pad.high))
+    across, along = (Side(unit, count, jump // common) for unit, count, jump in (position, tap))
+    return Edge(across, along, low, high, 3 - window)

@@ -110,6 +110,18 @@ class Builder:
             return min(a, b)
         return self.value(f"arith.minsi {self.index(a)}, {self.index(b)} : index")
 
+    def most(self, a: Index, b: Index) -> Index:
+        """The larger one."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.value(f"arith.maxsi {self.index(a)}, {self.index(b)} : index")
+
+    def minus(self, a: Index, b: Index) -> Index:
+        """`a - b`, which may be negative."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self.value(f"arith.subi {self.index(a)}, {self.index(b)} : index")
+
     # ---------------------------------------------------------------- control flow
 
     @contextmanager
@@ -126,10 +138,10 @@ class Builder:
 
     @contextmanager
     def carrying_loop(
-        self, lower: int, upper: Index, step: int, values: Sequence[str], type_: str
+        self, lower: Index, upper: Index, step: int, values: Sequence[str], type_: str
     ) -> Iterator[tuple[Index, Carried]]:
-        """As `loop`, carrying `values`, all of one type."""
-        if isinstance(upper, int) and lower + step >= upper:
+        """As `loop`, carrying `values`, all of one type. Where run time knows the bounds there may be no trip."""
+        if isinstance(lower, int) and isinstance(upper, int) and lower + step >= upper:
             yield lower, Carried(list(values))
             return
         iv, out = self.name(), self.name()

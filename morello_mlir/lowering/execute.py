@@ -11,7 +11,7 @@ from mlir import ir
 from ..dialect import SpecOp
 from ..errors import SpecError
 from ..search.schedule import Node
-from ..spec import Spec, dense_strides
+from ..spec import Spec, Window, dense_strides
 from ..targets import Target
 from .ahead import Aheads
 from .amx import on_tiles
@@ -189,7 +189,8 @@ def view_of(spec: Spec, i: int, type_: Any) -> View:
     if not isinstance(type_, ir.MemRefType):
         raise SpecError(f"operand {i}: expected a memref, not {type_}")
     tensor = spec.operands[i]
-    view = View(tensor.dtype, spec.operand_shape(i), (), units=tensor.window.units if tensor.window else ((), ()))
+    window = tensor.window or Window()
+    view = View(tensor.dtype, spec.operand_shape(i), (), units=window.units, edges=window.edges)
     if tensor.layout.is_packed:
         dim, width, group = panels_of(tensor.layout, spec.operand_names(i))
         view = replace(view, packed=(dim, width), group=group)

@@ -10,7 +10,7 @@ from functools import partial
 from ..actions import PAIR_KERNELS, STEPS_OF_FOUR
 from ..spec import dtype_bytes, is_float
 from .builder import Builder, Index
-from .digits import Digit, digits_of, place_of
+from .digits import Digit, digits_of, edges_at, place_of
 from .dots import dot_dpbf16, dot_dpbusd, dot_fma
 from .finish import Finish, on_last
 from .instructions import Instruction, bf16_pairs, byte_quads, short_pairs
@@ -110,7 +110,7 @@ def broadcast_fma(
     then that of one iteration and what follows the loop. ask: lines that are wanted next.
     """
     depth, lanes, step = sizes[2], b.machine.lanes, unroll(tile.rows, tile.vectors)
-    windowed = bool(lhs.view.of(2) or rhs.view.of(1))
+    windowed = bool(lhs.view.of(2) or rhs.view.of(1) or edges_at(lhs.view, tile.rows, depth))
     # Panels are padded with zeros: whole vectors may be read.
     available = max(sizes[3], rhs.view.packed[1] if rhs.view.packed else 0)
     widths = tuple(min(lanes, available - v * lanes) for v in range(tile.vectors))
@@ -119,7 +119,7 @@ def broadcast_fma(
     a, w = lhs.flat(b, b.mul(further, s.lhs_step)), rhs.flat(b, b.mul(further, s.rhs_step))
     if windowed:
         ahead = _ahead(s, tile, rhs) if rhs.view.ahead else 0
-        digits = _in_order(digits_of(depth, lhs.view, rhs.view), s, tile)
+        digits = _in_order(digits_of(b, sizes, lhs, rhs.view), s, tile)
         return _through_window(b, (a, w), (0, 0), s, tile, (digits, ahead))
     if looped is None and is_straight(tile.rows, tile.vectors, depth):
         step = depth
@@ -184,6 +184,17 @@ def _through_window(
     not)."""
     digits, ahead = left
     (here, *below), (a, w) = digits, inputs
+    if here.runs:
+        return _at_edges(b, inputs, at, s, tile, left)
+    if here.bounds and here.bounds[0] == here.bounds[1]:
+        return tile
+    if here.bounds:
+        with b.carrying_loop(*here.bounds, 1, tile.values, b.machine.vector()) as (i, carried):
+            start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
+            rest = below or [Digit(1, here.lhs, here.rhs)]
+            inside = _through_window(b, inputs, start, s, tile.with_values(carried.args), (rest, ahead))
+            carried.results = list(inside.values)
+        return tile.with_values(carried.results)
     if below and (math.prod(d.count for d in digits) > _FEW or _comes_back(here, s, tile)):
         with b.carrying_loop(0, here.count, 1, tile.values, b.machine.vector()) as (i, carried):
             start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
@@ -209,6 +220,26 @@ def _through_window(
         start = b.add(at[0], whole * here.lhs), b.add(at[1], whole * here.rhs)
         tile = tile.with_values(_steps(b, a, w, start, s, tile, here.count - whole))
     return tile
+
+
+def _at_edges(
+    b: Builder,
+    inputs: tuple[Flat, Flat],
+    at: tuple[Index, Index],
+    s: _Strides,
+    tile: Bundle,
+    left: tuple[list[Digit], int],
+) -> Bundle:
+    """As `_through_window`, where steps of the slowest digit are for some rows only."""
+    (here, *below), ahead = left
+    values = list(tile.values)
+    for first, after, row, beyond in here.runs:
+        part = slice(row * tile.vectors, beyond * tile.vectors)
+        rows = Bundle(beyond - row, tile.vectors, tile.tail, values[part])
+        start = b.add(at[0], first * here.lhs + row * s.lhs_row), b.add(at[1], first * here.rhs)
+        digits = [Digit(after - first, here.lhs, here.rhs), *below]
+        values[part] = _through_window(b, inputs, start, s, rows, (digits, ahead)).values
+    return tile.with_values(values)
 
 
 def _comes_back(digit: Digit, s: _Strides, tile: Bundle) -> bool:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 
-from .builder import Builder
+from .builder import Builder, Index
 from .finish import Finish
 from .kernels import Ask, First, is_straight, unroll
 from .machine import Machine
@@ -85,9 +85,10 @@ class Outliner:
         it is what a thread runs."""
         if finish is None:
             operands = operands[: OUT + 1]
+        operands = [_knowing(o, plan if i == LHS else None) for i, o in enumerate(operands)]
         views = [o.view for o in operands]
-        # Through a window there are several loops.
-        looped = 0 if any(any(v.units) for v in views) else self._looped_steps(plan)
+        # Through a window, and at its edges, there are several loops.
+        looped = 0 if any(any(v.units) or v.edges for v in views) else self._looped_steps(plan)
         if looped:
             plan = self._shortened(plan, looped)
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
@@ -151,6 +152,7 @@ class Outliner:
                 parameters += [f"%base{i}: memref<{view.element}>", f"%offset{i}: index"]
             else:
                 parameters.append(f"%pointer{i}: !llvm.ptr")
+            parameters += [f"{at}: index" for begin in _begins(i, view) for at in begin if isinstance(at, str)]
         if job.scratch:
             parameters.append(f"%scratch: memref<i8> {_ARENA_ATTRIBUTES}")
         if job.counted:
@@ -211,18 +213,44 @@ class Outliner:
         return self._digests[plan]
 
 
+def _knowing(operand: Operand, plan: Plan | None) -> Operand:
+    """The operand with those edges that `plan` may use; None: it uses none."""
+    if not operand.view.edges:
+        return operand
+    edges = operand.view.edges if plan is not None else ()
+    if isinstance(plan, (Registers, Leaf)):
+        _, m, k, _ = plan.sizes
+        edges = tuple(e for e in edges if e.fits(m) and e.steps(k))
+    return operand.with_edges(edges)
+
+
+def _begins(i: int, view: View) -> tuple[tuple[Index, Index], ...]:
+    """Inside of a function: where operand `i` begins at its edges. What has all positions begins at the first."""
+    return tuple(
+        (f"%position{i}_{number}", f"%tap{i}_{number}") if edge.moves else (0, 0)
+        for number, edge in enumerate(view.edges)
+    )
+
+
 def _operand_parts(b: Builder, operand: Operand, job: Job) -> list[tuple[str, str]]:
     """What of an operand the function of `job` takes, with types."""
+    begins = [(b.index(at), "index") for e in operand.view.edges if e.moves for at in operand.begin(e)]
     if not job.threaded:
-        return [(operand.pointer(b), "!llvm.ptr")]
-    return list(zip(operand.parts(b), (f"memref<{operand.view.element}>", "index"), strict=True))
+        return [(operand.pointer(b), "!llvm.ptr"), *begins]
+    parts = zip(operand.parts(b), (f"memref<{operand.view.element}>", "index"), strict=True)
+    return [*parts, *begins]
 
 
 def arguments(b: Builder, job: Job) -> tuple[Operand, ...]:
     """The operands as they arrive in the function of `job`."""
-    if not job.threaded:
-        return tuple(Operand.at(b, view, f"%pointer{i}") for i, view in enumerate(job.views))
-    return tuple(Operand(view, base=f"%base{i}", offset=f"%offset{i}") for i, view in enumerate(job.views))
+    found = []
+    for i, view in enumerate(job.views):
+        begins = _begins(i, view)
+        if job.threaded:
+            found.append(Operand(view, base=f"%base{i}", offset=f"%offset{i}", begins=begins))
+        else:
+            found.append(Operand.at(b, view, f"%pointer{i}", begins))
+    return tuple(found)
 
 
 def _kind(plan: Plan) -> str:

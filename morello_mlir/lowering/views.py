@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..spec import FUNCTIONS, Window, dense_strides, element_type
+from ..spec import FUNCTIONS, Edge, Side, Window, dense_strides, element_type
 from .builder import Builder, Index
 
 #: Of a window, for each of the last two dims (see `Window.units`).
@@ -27,7 +27,7 @@ class View:
     packed: (dim number, panel width) or None. The last panel is padded with zeros. group: so many neighbours along the
     other dim lie together (`Layout.packed`); the other dim then counts groups, and the place in one comes last.
     ahead: it was packed ahead, and comes from memory. units: of a window (see `Window`), for the last two dims: the
-    memref then has a dim for every digit.
+    memref then has a dim for every digit. edges: beyond which it holds zeros.
     """
 
     dtype: str
@@ -37,6 +37,7 @@ class View:
     group: int = 1
     ahead: bool = False
     units: Units = ((), ())
+    edges: tuple[Edge, ...] = ()
 
     @property
     def element(self) -> str:
@@ -115,14 +116,16 @@ class View:
             # The slowest digit has but one step.
             strides = (*strides[: self.axis(dim)], *strides[self.axis(dim) + 1 :])
             units[dim - 1] = units[dim - 1][1:]
-        return replace(self, sizes=tuple(sizes), units=(units[0], units[1]), strides=strides)
+        edges = tuple(e for e in self.edges if _is_known(e, dim, size))
+        return replace(self, sizes=tuple(sizes), units=(units[0], units[1]), strides=strides, edges=edges)
 
     def exchanged(self) -> View:
         """The same memory with the last two dims in each other's role; not packed."""
         batch, first, second = self.sizes
         cut = self.axis(2)
         strides = (self.strides[0], *self.strides[cut:], *self.strides[1:cut])
-        return replace(self, sizes=(batch, second, first), strides=strides, units=self.units[::-1])
+        edges = tuple(edge.exchanged() for edge in self.edges)
+        return replace(self, sizes=(batch, second, first), strides=strides, units=self.units[::-1], edges=edges)
 
     def canonical(self) -> View:
         """The same memory with the strides of dims of one element set to 1, so that more tiles look alike; not that to
@@ -140,6 +143,13 @@ class View:
         panels the same row of all of them would fall into one cache set."""
         view = View(dtype, sizes, (), (dim, width), group)
         return replace(view, strides=dense_strides(view.shape_with_padding))
+
+
+def _is_known(edge: Edge, dim: int, size: int) -> bool:
+    """Whether parts of `size` places along `dim` can still use an edge."""
+    if dim == 3 - edge.along:
+        return bool(edge.steps(size))
+    return dim != edge.along or edge.moves or size >= edge.position.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +220,8 @@ def operand_in(b: Builder, arena: Arena, start: int, view: View, room: tuple[int
 class Operand:
     """A view in the program: a memref of the view's type, or (at function entry) the rank-0 base and offset of one.
 
-    streams: see `Flat`.
+    streams: see `Flat`. begins: at which step of the positions and of the taps of each edge it begins; () says that all
+    begin at the first.
     """
 
     view: View
@@ -218,6 +229,7 @@ class Operand:
     base: str = ""
     offset: str = ""
     streams: bool = False
+    begins: tuple[tuple[Index, Index], ...] = ()
 
     def as_memref(self, b: Builder) -> Operand:
         """The operand as a memref of its view's type."""
@@ -229,12 +241,36 @@ class Operand:
             f"memref.reinterpret_cast {self.base} to offset: [{self.offset}], sizes: [{sizes}], strides: [{strides}] : "
             f"memref<{v.element}> to {v.type}"
         )
-        return Operand(v, name)
+        return Operand(v, name, begins=self.begins)
 
     def exchanged(self, b: Builder) -> Operand:
         """The same with the last two dims in each other's role."""
         base, offset = self.parts(b)
-        return Operand(self.view.exchanged(), base=base, offset=offset)
+        return Operand(self.view.exchanged(), base=base, offset=offset, begins=self.begins)
+
+    def begin(self, edge: Edge) -> tuple[Index, Index]:
+        """At which step of the positions, and of the taps, of `edge` it begins."""
+        return self.begins[self.view.edges.index(edge)] if self.begins else (0, 0)
+
+    def with_edges(self, edges: Sequence[Edge]) -> Operand:
+        """The same, of whose edges these alone are known."""
+        begins = tuple(self.begin(edge) for edge in edges)
+        return replace(self, view=replace(self.view, edges=tuple(edges)), begins=begins)
+
+    def _further(self, b: Builder, dim: int, at: Index, edges: Sequence[Edge]) -> tuple[tuple[Index, Index], ...]:
+        """Where, at `edges`, the part from `at` on along `dim` begins."""
+
+        def step(begin: Index, side: Side, own: bool) -> Index:
+            # What reaches over more than all steps is cut where they start anew.
+            within = own and side.unit < self.view.sizes[dim] <= side.unit * side.count
+            return b.add(begin, b.div(at, side.unit)) if within else begin
+
+        begins = []
+        for edge in edges:
+            position, tap = self.begin(edge)
+            along = dim == edge.along
+            begins.append((step(position, edge.position, along), step(tap, edge.taps, dim != 0 and not along)))
+        return tuple(begins)
 
     def parts(self, b: Builder) -> tuple[str, str]:
         """The rank-0 base and the offset: what survives a call by bare pointer."""
@@ -259,14 +295,14 @@ class Operand:
         return b.value(f"llvm.getelementptr {start}[{at}] : (!llvm.ptr, i64) -> !llvm.ptr, {self.view.element}")
 
     @staticmethod
-    def at(b: Builder, view: View, pointer: str) -> Operand:
+    def at(b: Builder, view: View, pointer: str, begins: tuple[tuple[Index, Index], ...] = ()) -> Operand:
         """The operand whose first element is at an address."""
         whole = b.value(f"llvm.mlir.poison : {_DESCRIPTOR}")
         for i in (0, 1):
             whole = b.value(f"llvm.insertvalue {pointer}, {whole}[{i}] : {_DESCRIPTOR}")
         whole = b.value(f"llvm.insertvalue {b.constant('0', 'i64')}, {whole}[2] : {_DESCRIPTOR}")
         base = b.value(f"builtin.unrealized_conversion_cast {whole} : {_DESCRIPTOR} to memref<{view.element}>")
-        return Operand(view, base=base, offset=b.index(0))
+        return Operand(view, base=base, offset=b.index(0), begins=begins)
 
     def flat(self, b: Builder, more: Index = 0) -> Flat:
         """The line of elements under the operand, and `more` elements."""
@@ -310,17 +346,18 @@ class Operand:
                 offsets[1] = b.div(at, width)
             else:
                 offsets[2 if dim else 0] = b.div(at, self.view.group) if dim else at
+        begins = self._further(b, dim, at, part.edges)
         if offsets == [0] * len(offsets) and part.shape == self.view.shape:
-            return replace(self, view=part)
+            return replace(self, view=part, begins=begins)
         where, extent, ones = (", ".join(map(str, x)) for x in (offsets, shape, [1] * len(shape)))
         if part.shape != tuple(shape) and self._is_ambiguous(shape, part):
             base, start = self.parts(b)
             moved: Index = start
             for index, stride in zip(offsets, self.view.strides, strict=True):
                 moved = b.add(moved, b.mul(index, stride))
-            return Operand(part, base=base, offset=b.index(moved)).as_memref(b)
+            return Operand(part, base=base, offset=b.index(moved), begins=begins).as_memref(b)
         name = b.value(f"memref.subview {self.name}[{where}] [{extent}] [{ones}] : {self.view.type} to {part.type}")
-        return Operand(part, name)
+        return Operand(part, name, begins=begins)
 
     def _is_ambiguous(self, shape: Sequence[int], part: View) -> bool:
         """Whether `shape` has several dims of one step and of the same stride, and `part` only some of them: the type

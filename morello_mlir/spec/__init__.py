@@ -1,6 +1,7 @@
 """Specs, tensor specs and layouts, and their text form. Imports no MLIR."""
 
 from .dtype import DTYPE_BYTES, accumulator, dtype_bytes, element_type, is_float
+from .edge import Edge, Side
 from .layout import Layout, dense_strides, is_dense, row_stride
 from .spec import (
     FUNCTIONS,
@@ -23,10 +24,12 @@ __all__ = [
     "LIMITED",
     "MAX_THREADS",
     "MEMORIES",
+    "Edge",
     "Extra",
     "Function",
     "Lap",
     "Layout",
+    "Side",
     "Spec",
     "TensorSpec",
     "Then",

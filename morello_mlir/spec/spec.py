@@ -227,6 +227,12 @@ class Spec:
             for unit in window.of(d)[:1]:
                 if size > unit and size % unit:
                     raise SpecError(f"{self.function}: {dims[d]}={size} of {name} is no multiple of {unit}")
+        sides = [(e.along, e.position) for e in window.edges] + [(3 - e.along, e.taps) for e in window.edges]
+        for d, side in sides:
+            size, digits = self.size(dims[d]), (*window.of(d), 1)
+            whole = side.unit * side.count
+            if (side.unit not in digits and side.unit < size) or (whole not in digits and whole < size):
+                raise SpecError(f"{self.function}: '{side.text(dims[d])}' of {name} is none of its digits")
 
     @property
     def info(self) -> Function:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from ..errors import SpecError
+from .edge import Edge, parse_edge
 from .layout import NUMBER
 
 
@@ -50,13 +51,15 @@ def least(a: Any, b: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Window:
     """units: for each of the last two dims, how many places one step of a digit counts, slowest digit first; that of
-    the fastest digit, 1, is left out. Each is a multiple of the next. laps: which digits share places.
+    the fastest digit, 1, is left out. Each is a multiple of the next. laps: which digits share places. edges: which
+    places are known to hold zeros.
 
     Raises SpecError where units are no chain of multiples.
     """
 
     units: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     laps: tuple[Lap, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
     def __post_init__(self) -> None:
         for units in self.units:
@@ -66,13 +69,18 @@ class Window:
         for lap in self.laps:
             if min(lap.first, lap.second, lap.stride, lap.reach) < 1:
                 raise SpecError(f"window: {lap} is not positive")
+        for edge in self.edges:
+            sides = (edge.position, edge.taps)
+            if min(n for side in sides for n in (side.unit, side.count, side.step)) < 1 or edge.low > edge.high:
+                raise SpecError(f"window: {edge.text(('0', '1', '2'))} is none")
 
     def __bool__(self) -> bool:
-        return any(self.units) or bool(self.laps)
+        return any(self.units) or bool(self.laps or self.edges)
 
     def exchanged(self) -> Window:
         """The window of the tensor whose last two dims are exchanged."""
-        return Window(self.units[::-1], tuple(sorted(lap.exchanged() for lap in self.laps)))
+        laps, edges = sorted(lap.exchanged() for lap in self.laps), sorted(edge.exchanged() for edge in self.edges)
+        return Window(self.units[::-1], tuple(laps), tuple(edges))
 
     def of(self, dim: int) -> tuple[int, ...]:
         """The units of logical dim `dim` (1 or 2; a batch has none)."""
@@ -83,7 +91,8 @@ class Window:
         unit = self.of(dim)[0]
         units = tuple(u[1:] if d == dim - 1 else u for d, u in enumerate(self.units))
         laps = tuple(lap for lap in self.laps if (lap.first, lap.second)[dim - 1] != unit)
-        return Window(units, laps) or None  # type: ignore[arg-type]
+        edges = tuple(e for e in self.edges if e.along == dim or e.taps.unit <= unit)
+        return Window(units, laps, edges) or None  # type: ignore[arg-type]
 
     def fitted(self, sizes: Sequence[int]) -> Window | None:
         """The window of a tensor of logical `sizes` (three of them) without what does not matter at that size."""
@@ -94,7 +103,13 @@ class Window:
             a, b = kept._count(1, lap.first, sizes[1]), kept._count(2, lap.second, sizes[2])
             if lap.distinct(a, b) < a * b:
                 laps.append(lap)
-        return Window(kept.units, tuple(laps)) or None
+        edges = tuple(e for e in self.edges if e.steps(sizes[3 - e.along]))
+        return Window(kept.units, tuple(laps), edges) or None
+
+    @property
+    def without_edges(self) -> Window | None:
+        """The same, and nothing is known of what its places hold."""
+        return replace(self, edges=()) or None
 
     def _count(self, dim: int, unit: int, size: Any) -> Any:
         """Steps of the digit with this unit over `size` places."""
@@ -140,7 +155,7 @@ class Window:
     def text(self, names: Sequence[str]) -> list[str]:
         """The parts of a tensor spec that say this; `parse` reads each."""
         out = [f"{names[d + 1]}%{'%'.join(map(str, units))}" for d, units in enumerate(self.units) if units]
-        return out + [str(lap) for lap in self.laps]
+        return [*out, *(str(lap) for lap in self.laps), *(edge.text(names) for edge in self.edges)]
 
 
 _UNITS = re.compile(rf"([A-Za-z_]\w*)((?:%{NUMBER})+)$")
@@ -149,18 +164,23 @@ _LAP = re.compile(rf"lap\s+({NUMBER}):({NUMBER}):({NUMBER}):({NUMBER})$")
 
 def is_part(text: str) -> bool:
     """Whether `text` reads as a part of a window."""
-    return bool(_UNITS.match(text) or _LAP.match(text))
+    return bool(_UNITS.match(text) or _LAP.match(text) or text.startswith("edge "))
 
 
 def parse_window(parts: Sequence[str], names: Sequence[str]) -> Window | None:
     """Reads what `Window.text` printed. Raises SpecError."""
     units: dict[int, tuple[int, ...]] = {}
-    laps = []
+    laps, edges = [], []
     for part in parts:
-        if m := _LAP.match(part):
+        if part.startswith("edge "):
+            edge = parse_edge(part, names)
+            if edge is None:
+                raise SpecError(f"window: cannot read '{part}'")
+            edges.append(edge)
+        elif m := _LAP.match(part):
             laps.append(Lap(*map(int, m.groups())))
         elif m := _UNITS.match(part):
             if m[1] not in names[1:] or names.index(m[1]) in units:
                 raise SpecError(f"window '{part}': expected one of {', '.join(names[1:])}, each once")
             units[names.index(m[1])] = tuple(int(u) for u in m[2][1:].split("%"))
-    return Window((units.get(1, ()), units.get(2, ())), tuple(laps)) or None
+    return Window((units.get(1, ()), units.get(2, ())), tuple(laps), tuple(edges)) or None
