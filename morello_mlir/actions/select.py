@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..search.schedule import Kernel, Node
-from ..spec import FUNCTIONS, Edge, is_float
+from ..spec import FUNCTIONS, is_float
 from ..targets import LINE, PAGE, Target, ceil_div, fixed
 from .base import Action, Condition
+from .edges import multiplied
 from .move import l1_cycles, spreads_pairs
 from .state import Dims, Footprint, OperandState, TableKey, footprint, maximum
 
@@ -167,18 +168,6 @@ class BroadcastFma(KernelAction):
             cycles = cycles * narrow.integer
         return cycles + bool(rhs.dtype) * vectors * narrow.vector + bool(lhs.dtype) * dims["m"] * narrow.scalar
 
-    @staticmethod
-    def _multiplied(key: TableKey, dims: Dims, vectors: Any, target: Target) -> Any:
-        """The share of the work that is left where zeros beyond the edges of lhs are not multiplied: on the average of
-        all positions."""
-        window = key.operands[0].window
-        share: Any = 1.0
-        for edge in window.edges if window is not None else ():
-            known = edge.fits(dims["m"]) * edge.steps(dims["k"])
-            left = edge.share if edge.moves else _rows_left(edge, vectors, target)
-            share = np.where(known, share * left, share)
-        return share
-
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         c, lanes = target.costs, target.lanes(key.dtype)
         m, k, n = dims["m"], dims["k"], dims["n"]
@@ -190,7 +179,7 @@ class BroadcastFma(KernelAction):
             per_step = per_step + (n % lanes > 0) * 0.5
         steps = ceil_div(k, steps_together(key, dims, target))
         work = np.where(np.isfinite(per_step), per_step, 0.0) * steps
-        work = work * self._multiplied(key, dims, ceil_div(n, lanes), target)
+        work = work * multiplied(key, dims, ceil_div(n, lanes), target)
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
         cycles = vector_cycles(work, target, *streams) + c.call
         lhs = key.operands[0]
@@ -202,16 +191,6 @@ class BroadcastFma(KernelAction):
                 waits = waits * (1 - is_spread(m, 1))
             cycles = cycles + waits * footprint(key, 0, dims).lines * c.lone_line
         return fixed(cycles)
-
-
-def _rows_left(edge: Edge, vectors: Any, target: Target) -> Any:
-    """What is left of the work of a tile whose rows are all positions of `edge`: steps that some of them do not find
-    are those of a smaller tile."""
-    table, vectors = target.kernel_cycles, np.minimum(vectors, target.registers)
-    whole = table[min(edge.position.count, target.registers), vectors]
-    sizes = ((after - first, min(beyond - row, target.registers)) for first, after, row, beyond in edge.runs())
-    steps = sum(count * table[rows, vectors] for count, rows in sizes)
-    return np.where(np.isfinite(whole), steps / (edge.taps.count * np.where(np.isfinite(whole), whole, 1.0)), 1.0)
 
 
 def steps_together(key: TableKey, dims: Dims, target: Target) -> Any:

@@ -22,6 +22,8 @@ from .writes import may_write
 
 #: On an argument of a function: its contents do not change after the first call.
 CONSTANT = "morello.constant"
+#: On a constant global that is defined elsewhere: no element of it is infinite or NaN.
+FINITE = "morello.finite"
 
 #: Views that keep the base pointer, which the offset in a type counts from.
 _KEEPING = VIEWS - {"memref.view", "memref.reshape", "memref.memory_space_cast"}

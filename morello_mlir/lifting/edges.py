@@ -17,7 +17,7 @@ from morello_mlir.spec import Spec
 
 from .aliases import VIEWS, nested_ops
 from .borders import BORDER, Padding
-from .constants import global_of
+from .constants import FINITE, global_of
 from .outcome import Lifted
 
 
@@ -57,7 +57,9 @@ def _is_finite(lifted: Lifted, operand: int) -> bool:
     if isinstance(value.type.element_type, ir.IntegerType):
         return True
     found = global_of(value)
-    if found is None or "initial_value" not in found.attributes:
+    if found is None or FINITE in found.attributes:
+        return found is not None
+    if "initial_value" not in found.attributes:
         return False
     contents = found.attributes["initial_value"]
     if not isinstance(contents, ir.DenseElementsAttr):

@@ -47,7 +47,7 @@ def bind(module: Any, name: str, constants: Mapping[int | str, Any]) -> tuple[An
             symbol = f"{_PREFIX}{len(found)}"
             found[symbol] = data.reshape(-1).view(np.uint8)
             with ir.InsertionPoint.at_block_begin(copy.body):
-                _declare(symbol, data.shape, inputs[position].element_type)
+                _declare(symbol, data, inputs[position].element_type)
             with ir.InsertionPoint.at_block_begin(block):
                 source = _read(symbol, data.shape, inputs[position])
             casts = casts or source.owner.operation.name.endswith(".cast")
@@ -133,13 +133,26 @@ def _is_writable(array: np.ndarray) -> bool:
     return isinstance(each, memoryview) and not each.readonly
 
 
-def _declare(symbol: str, shape: tuple[int, ...], element: Any) -> None:
+def _declare(symbol: str, data: np.ndarray, element: Any) -> None:
     """A constant global that is defined elsewhere."""
     import mlir.ir as ir
 
-    type_ = ir.MemRefType.get(list(shape), element)
+    from morello_mlir.lifting.constants import FINITE
+
+    type_ = ir.MemRefType.get(list(data.shape), element)
     named = {"sym_name": ir.StringAttr.get(symbol), "type": ir.TypeAttr.get(type_), "constant": ir.UnitAttr.get()}
+    if _is_finite(data):
+        named[FINITE] = ir.UnitAttr.get()
     ir.Operation.create("memref.global", attributes=named)
+
+
+def _is_finite(data: np.ndarray) -> bool:
+    """Whether numbers are known to be finite: their sum is then, unless they are huge."""
+    try:
+        with np.errstate(all="ignore"):
+            return data.dtype.kind in "iu" or bool(np.isfinite(data.sum()))
+    except TypeError:  # a type that numpy does not add up
+        return False
 
 
 def _read(symbol: str, shape: tuple[int, ...], type_: Any) -> Any:

@@ -350,26 +350,40 @@ def test_zeros_are_left_out(schedule: str) -> None:
     check_numbers(conv, module, arrays)
 
 
+@pytest.mark.parametrize(("value", "edges"), [(1.0, 2), (np.inf, 0)])
+def test_filters_that_are_given(value: float, edges: int) -> None:
+    """As frontends give weights: what they hold is looked at."""
+    weight = np.ones((3, 3, 3, 8), np.float32)
+    weight[0, 0, 0, 0] = value
+    text = PROGRAM.format(argument=", %w: tensor<3x3x3x8xf32>", constant="")
+    program = compiled(text, constants={1: weight}, threads=1, memo="off")
+    (spec,) = (s["spec"] for s in program.specs if s["spec"].startswith("Matmul"))
+    assert spec.count("edge ") == edges
+
+
+PROGRAM = """func.func @f(%a: tensor<1x6x7x3xf32>{argument}) -> tensor<1x6x7x8xf32> {{
+  %z = arith.constant 0.0 : f32
+  {constant}
+  %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {{
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %z : f32
+  }} : tensor<1x6x7x3xf32> to tensor<1x8x9x3xf32>
+  %e = tensor.empty() : tensor<1x6x7x8xf32>
+  %o = linalg.fill ins(%z : f32) outs(%e : tensor<1x6x7x8xf32>) -> tensor<1x6x7x8xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%p, %w : tensor<1x8x9x3xf32>, tensor<3x3x3x8xf32>)
+    outs(%o : tensor<1x6x7x8xf32>) -> tensor<1x6x7x8xf32>
+  return %r : tensor<1x6x7x8xf32>
+}}"""
+
+
 def test_programs_have_edges() -> None:
     """From `tensor.pad` on, through the whole pipeline: a network's convolution leaves its border out."""
     rng = np.random.default_rng(0)
     image, weight = (rng.standard_normal(s, np.float32) for s in ((1, 6, 7, 3), (3, 3, 3, 8)))
-    text = f"""func.func @f(%a: tensor<1x6x7x3xf32>) -> tensor<1x6x7x8xf32> {{
-      %z = arith.constant 0.0 : f32
-      %w = arith.constant dense<"0x{weight.tobytes().hex()}"> : tensor<3x3x3x8xf32>
-      %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {{
-      ^bb0(%i: index, %j: index, %k: index, %l: index):
-        tensor.yield %z : f32
-      }} : tensor<1x6x7x3xf32> to tensor<1x8x9x3xf32>
-      %e = tensor.empty() : tensor<1x6x7x8xf32>
-      %o = linalg.fill ins(%z : f32) outs(%e : tensor<1x6x7x8xf32>) -> tensor<1x6x7x8xf32>
-      %r = linalg.conv_2d_nhwc_hwcf ins(%p, %w : tensor<1x8x9x3xf32>, tensor<3x3x3x8xf32>)
-        outs(%o : tensor<1x6x7x8xf32>) -> tensor<1x6x7x8xf32>
-      return %r : tensor<1x6x7x8xf32>
-    }}"""
+    constant = f'%w = arith.constant dense<"0x{weight.tobytes().hex()}"> : tensor<3x3x3x8xf32>'
     conv = Padded(True, (6, 7, 3), 8, (3, 3), (1, 1, 1, 1))
     for threads in (1, 2):
-        program = compiled(text, threads=threads, memo="off")
+        program = compiled(PROGRAM.format(argument="", constant=constant), threads=threads, memo="off")
         np.testing.assert_allclose(program.f(image), conv.want(image, weight), rtol=1e-4, atol=1e-4)
         (spec,) = (s["spec"] for s in program.specs if s["spec"].startswith("Matmul"))
         assert spec.count("edge ") == 2
