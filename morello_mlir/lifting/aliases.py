@@ -53,6 +53,7 @@ class Aliases:
         self._calls: dict[str, list[Any]] = defaultdict(list)
         self._functions: dict[str, list[Any]] = defaultdict(list)
         self._addressed: set[str] = set()
+        self._open: dict[str, bool] = {}
         self._roots: dict[Any, frozenset[Any]] = {}
         self._ops = list(nested_ops(module))
         for op in self._ops:
@@ -62,6 +63,19 @@ class Aliases:
                 self._functions[_symbol(op, "sym_name")].append(op)
             elif op.name == "func.constant":
                 self._addressed.add(_symbol(op, "value"))
+
+    def is_open(self, op: Any) -> bool:
+        """Whether an op is a call of a function here that can be seen to reach no memory but that of its operands."""
+        if op.name != "func.call":
+            return False
+        name = _symbol(op, "callee")
+        if name not in self._open:
+            functions = self._functions.get(name, [])
+            ops = [each for function in functions for each in nested_ops(function)]
+            kinds = {each.name.partition(".")[0] for each in ops if each.name != "func.return"}
+            known = kinds <= set(_KEEPING) | {"math"} and all(each.name != "memref.get_global" for each in ops)
+            self._open[name] = bool(ops) and len(functions) == 1 and known
+        return self._open[name]
 
     def may_overlap(self, a: Any, b: Any) -> bool:
         """Whether two memref values may share an element. False is certain (under the assumption above)."""

@@ -76,7 +76,7 @@ def _may_touch(op: Any, out: Any, aliases: Aliases) -> bool:
     for each in (op, *nested_ops(op)):
         if each.name in VIEWS or each.name == "memref.dim":
             continue  # looks at no elements; what uses the view is seen by itself
-        if each.name.partition(".")[0] not in TRANSPARENT:
+        if each.name.partition(".")[0] not in TRANSPARENT and not aliases.is_open(each):
             return True
         if any(is_memref(o) and aliases.may_overlap(o, out) for o in each.operands):
             return True

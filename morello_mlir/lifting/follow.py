@@ -222,7 +222,7 @@ class _OnMemrefs(_Seeker):
             if each.name in _LOOKS or each.name in ("memref.alloc", "memref.alloca"):
                 continue
             memrefs = [v for v in each.operands if is_memref(v)]
-            if each.name.partition(".")[0] not in TRANSPARENT:
+            if each.name.partition(".")[0] not in TRANSPARENT and not self.aliases.is_open(each):
                 # A call, say: it may reach what is not seen.
                 return True
             if writing and is_structured(each):

@@ -116,3 +116,36 @@ func.func @reshaped(%a: memref<8x8xf32>, %b: memref<8x16xf32>, %c: memref<8x16xf
   linalg.exp ins(%flat : memref<128xf32>) outs(%flat : memref<128xf32>)
   return
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+
+// A call between, of a function that is seen to reach nothing but its operands: it makes one of the extras.
+// CHECK-LABEL: func.func @call_between
+// CHECK: call @other
+// CHECK: call @morello_matmul
+// CHECK-NOT: linalg
+// CHECK: return
+// CHECK: then = "y = add(x0, x1)"
+func.func @call_between(%a: memref<8x8xf32>, %b: memref<8x16xf32>, %v: memref<16xf32>, %c: memref<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<8x16xf32>
+  %w = memref.alloc() : memref<16xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<8x16xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x16xf32>) outs(%t : memref<8x16xf32>)
+  func.call @other(%v, %w) : (memref<16xf32>, memref<16xf32>) -> ()
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%t, %w : memref<8x16xf32>, memref<16xf32>) outs(%c : memref<8x16xf32>) {
+  ^bb0(%x: f32, %z: f32, %y: f32):
+    %r = arith.addf %x, %z : f32
+    linalg.yield %r : f32
+  }
+  memref.dealloc %t : memref<8x16xf32>
+  memref.dealloc %w : memref<16xf32>
+  return
+}
+func.func private @other(%v: memref<16xf32>, %w: memref<16xf32>) {
+  linalg.exp ins(%v : memref<16xf32>) outs(%w : memref<16xf32>)
+  return
+}

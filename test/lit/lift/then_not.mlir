@@ -115,3 +115,50 @@ func.func @position(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32
   }
   return
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// Calls of what is not seen, of what calls others, and with the sums.
+// CHECK-LABEL: func.func @calls
+// CHECK-COUNT-3: linalg.generic
+func.func @calls(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>, %d: memref<8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<8x8xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%t : memref<8x8xf32>)
+  func.call @elsewhere() : () -> ()
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %r = arith.addf %x, %x : f32
+    linalg.yield %r : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%t : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%t : memref<8x8xf32>)
+  func.call @outer(%d) : (memref<8x8xf32>) -> ()
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %r = arith.addf %x, %x : f32
+    linalg.yield %r : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%t : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%t : memref<8x8xf32>)
+  func.call @inner(%t) : (memref<8x8xf32>) -> ()
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %r = arith.addf %x, %x : f32
+    linalg.yield %r : f32
+  }
+  memref.dealloc %t : memref<8x8xf32>
+  return
+}
+func.func private @elsewhere()
+func.func private @outer(%d: memref<8x8xf32>) {
+  func.call @elsewhere() : () -> ()
+  return
+}
+func.func private @inner(%d: memref<8x8xf32>) {
+  linalg.exp ins(%d : memref<8x8xf32>) outs(%d : memref<8x8xf32>)
+  return
+}
