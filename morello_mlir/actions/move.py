@@ -304,9 +304,13 @@ class MoveAction(Action):
         line = c.l1_wait if self.memory == "L1" else 0.0 if key.far else c.l2_wait
         if not line:
             return 0
+        return maximum(line * lines - self._work(key, dims, target), 0) * c.kernel_scale
+
+    @staticmethod
+    def _work(key: TableKey, dims: Dims, target: Target) -> Any:
+        """Cycles of the multiply-adds at `dims`."""
         # A float first: the product of three large sizes is no int64.
-        work = 1.0 * dims["m"] * dims["k"] * dims["n"] / (target.lanes(key.dtype) * c.fma_per_cycle)
-        return maximum(line * lines - work, 0) * c.kernel_scale
+        return 1.0 * dims["m"] * dims["k"] * dims["n"] / (target.lanes(key.dtype) * target.costs.fma_per_cycle)
 
     def traffic(self, key: TableKey, dims: Dims, target: Target) -> Mapping[tuple[str, str], Any]:
         source = key.operands[self.operand].memory
@@ -342,7 +346,8 @@ class MoveAction(Action):
         masked = (dims["n"] % lanes > 0) * dims["m"] * c.out_masked
         vectors = self._vectors(key, dims, target)
         rounded = vectors * target.narrow.round if key.operands[self.operand].dtype else 0
-        return fixed(2 * vectors * c.out_vector + masked + rounded)
+        burst = maximum((vectors > c.few_stores) * vectors * c.store_wait - self._work(key, dims, target), 0)
+        return fixed(2 * vectors * c.out_vector + masked + rounded + burst)
 
     def _streamed_cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         """Stores of the tile past the caches: nothing is read, and nothing comes back, but for a part of a line."""

@@ -64,6 +64,7 @@ _COSTS = replace(
     page_row=9.0,
     l1_wait=1.55,
     l2_wait=2.2,
+    store_wait=2.3,
     burst_line=0.8,
     lone_line=0.1,
     spread_step=0.5,

@@ -259,3 +259,11 @@ def test_vectors_of_rhs_that_straddle_lines_add_to_the_step():
         for s in (4, 64)
     )  # fmt: skip
     assert straddling - aligned == 64 * 4 * 0.5
+
+
+@pytest.mark.parametrize(("m", "k", "want"), [(2, 1, 0.0), (3, 1, 27.0), (3, 3, 9.0), (3, 4, 0.0)])
+def test_stores_of_large_tiles_come_in_bursts_where_few_steps_lie_between_them(m, k, want):
+    """12 vectors are few; 18 take 2 cycles each, of which nine are covered by every k step."""
+    lhs, rhs, out = "L1, row_major", "L1, row_major", "L1, row_major"
+    got = cost(MoveAction(2, "VRF"), m, k, 96, lhs, rhs, out, out_vector=0.0, store_wait=2.0, few_stores=12)
+    assert got == want
