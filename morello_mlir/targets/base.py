@@ -124,8 +124,8 @@ class Costs:
     #: multiply-adds that are done with it there.
     l1_wait: float = 0.0
     l2_wait: float = 0.0
-    #: The least time between two stores of a register tile of more than `few_stores` vectors, which come in bursts where
-    #: few k steps lie between tiles.
+    #: The least time between two stores of a register tile of more than `few_stores` vectors, which come in bursts
+    #: where few k steps lie between tiles.
     store_wait: float = 0.0
     few_stores: int = 16
     #: Giving a parallel loop to threads that still spin, and waiting for the last.
