@@ -285,6 +285,11 @@ def footprint(key: TableKey, i: int, dims: Dims, layout: Layout | None = None, d
         rows, cols = dims[names[outer]], dims[names[inner]]
     else:
         rows, cols = state.window.runs(inner, [1, dims[names[1]], dims[names[2]]])
+    if not state.unit and state.window is not None and state.window.fills(inner):
+        # Neighbours along the window lie between those that are apart.
+        rows, span = state.window.runs(inner, [1, dims[names[1]], dims[names[2]]], gaps=True)
+        row_lines = minimum(ceil_div(span * size, LINE), cols)
+        return Footprint(rows, row_lines, rows * row_lines, False, state.stride)
     if not state.unit:
         return Footprint(rows, cols, rows * cols, False, state.stride)
     row_lines = ceil_div(cols * size, LINE)

@@ -244,8 +244,12 @@ def _at_edges(
 
 def _comes_back(digit: Digit, s: _Strides, tile: Bundle) -> bool:
     """Whether steps of a digit broadcast again what other rows of the tile have had, as those along a line do where
-    rows are neighbours in it."""
-    return 0 < digit.lhs < tile.rows * s.lhs_row and digit.lhs % s.lhs_row == 0
+    rows are neighbours in it; where these are two apart, every second step does. Of many steps those of one iteration
+    meet in straight-line code."""
+    together = unroll(tile.rows, tile.vectors)
+    together = digit.count if digit.count < 2 * together else together
+    steps = (step * digit.lhs for step in range(1, together))
+    return any(0 < at < tile.rows * s.lhs_row and at % s.lhs_row == 0 for at in steps)
 
 
 def _in_order(digits: list[Digit], s: _Strides, tile: Bundle) -> list[Digit]:

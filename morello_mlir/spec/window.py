@@ -125,9 +125,16 @@ class Window:
         """The shape of the tensor digit by digit, batch first."""
         return (sizes[0], *(int(c) for d in (1, 2) for c in self.counts(d, sizes[d])))
 
-    def runs(self, inner: int, sizes: Sequence[Any]) -> tuple[Any, Any]:
+    def fills(self, inner: int) -> bool:
+        """Whether steps along the other dim lead to places between those of the fastest digit of dim `inner`, which are
+        apart: of the neighbours of a line that a window goes over two at a time."""
+        at = (lambda lap: (lap.second, lap.reach)) if inner == 2 else (lambda lap: (lap.first, lap.stride))
+        return any(unit == 1 and step > 1 for unit, step in map(at, self.laps))
+
+    def runs(self, inner: int, sizes: Sequence[Any], gaps: bool = False) -> tuple[Any, Any]:
         """(how many, elements in each) of the runs of places that follow one another along the fastest digit of dim
-        `inner`, each place counted once."""
+        `inner`, each place counted once. gaps: where places of the other dim lie between them, those that are left out
+        count as well."""
         units = [(d, u) for d in (1, 2) for u in (*self.of(d), 1)]
         left = set(units)
         rows, row = 1, 1
@@ -142,6 +149,9 @@ class Window:
             # Where no place is shared, rows are rows.
             shared = distinct < a * b
             own, others = (a, b) if inner == 1 else (b, a)
+            if gaps:
+                row = (a - 1) * lap.stride + (b - 1) * lap.reach + 1
+                continue
             row = shared * distinct + (1 - shared) * own
             rows = rows * (shared + (1 - shared) * others)
         for d, u in left:

@@ -370,3 +370,32 @@ def test_tiles_of_a_line_where_batches_have_its_stride() -> None:
     )
     with context(), ir.Location.unknown():
         assert ir.Module.parse(text).operation.verify()
+
+
+@pytest.mark.parametrize(("row", "comes_back"), [(1, True), (2, True), (4, False)])
+def test_steps_that_come_back_are_a_loop_of_their_own(row: int, comes_back: bool) -> None:
+    """Channels first: 64 channels, three lines, three pixels, rows of a tile so many pixels apart: a step, or two, lead
+    to what another row had, or none."""
+    from morello_mlir.lowering.digits import Digit
+    from morello_mlir.lowering.kernels import Bundle, _in_order, _Strides
+
+    channels, lines, pixels = Digit(64, 900, 9), Digit(3, 30, 3), Digit(3, 1, 1)
+    strides = _Strides(lhs_row=row, lhs_step=1, rhs_step=1, rhs_lane=1, widths=(16, 16))
+    found = _in_order([channels, lines, pixels], strides, Bundle(14, 2, 16, [""] * 28))
+    assert found == ([channels, pixels, lines] if comes_back else [channels, lines, pixels])
+
+
+def test_lines_between_those_that_are_apart_are_counted_once() -> None:
+    """Channels first, every second pixel: a tile touches whole lines of the image, not a cache line for each pixel."""
+    from morello_mlir.actions.state import footprint, key_of
+
+    spec = Spec.parse(
+        "Matmul([1, 8, 576, 14], (f32, GL, row_major), "
+        "(f32, GL, row_major, s4, gapped, k%9%3, lap 1:1:1:2), (f32, GL, row_major), serial)"
+    )
+    key = key_of(spec, AVX2)
+    print_ = footprint(key, 1, {"b": 1, "m": 8, "k": 576, "n": 14})
+    # 64 channels of three lines of 29 pixels: two cache lines each.
+    assert (print_.rows, print_.row_lines, print_.lines) == (192, 2, 384)
+    # A single step along the window: 14 pixels that are apart lie in two lines as well.
+    assert footprint(key, 1, {"b": 1, "m": 8, "k": 1, "n": 14}).lines == 2
