@@ -42,7 +42,8 @@ class MorelloGroup(Pass):
             lifting.without_zero_points(op)
             for each, outcome in lifting.survey(op, followers=False):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
-                    lifting.own_zero_fill(lifting.read_through_copies(each))
+                    each = lifting.read_through_copies(each)
+                    lifting.own_zero_fill(lifting.result_as_copied(lifting.batch_outermost(each)))
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors and outcome.members:
                     _prepare_members(each, outcome)

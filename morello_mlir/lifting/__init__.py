@@ -16,6 +16,7 @@ from .inputs import (
     read_through_copies,
 )
 from .loops import Loop
+from .orders import batch_outermost, result_as_copied
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
 from .quantized import without_zero_points
@@ -32,6 +33,7 @@ __all__ = [
     "Rejected",
     "add_afterwards",
     "aliases_around",
+    "batch_outermost",
     "enclosing_module",
     "erase_unused",
     "explain",
@@ -43,6 +45,7 @@ __all__ = [
     "read_operands_through",
     "read_through_copies",
     "reshape_first",
+    "result_as_copied",
     "survey",
     "with_constants",
     "without_zero_points",

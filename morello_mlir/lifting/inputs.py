@@ -5,7 +5,8 @@ elements are widened, the contraction can do that as it reads them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,9 @@ from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
 from .generic import generic
 
+#: A copy is worth it where each of its elements is used so often.
+OFTEN = 32
+
 
 def read_through_copies(op: Any) -> Any:
     """Rewrites a contraction on tensors to read the sources of transposed, broadcast or widened inputs; returns the op
@@ -26,14 +30,17 @@ def read_through_copies(op: Any) -> Any:
     inputs, (out,) = operands_of(op)
     sources = list(inputs)
     casts: list[list[Any]] = [[], []]
+    sizes = sizes_of(maps, [*inputs, out])
     for i in (0, 1):
         # Copies of copies: every step reads through one.
         while (step := _step(sources[i], maps[i], maps[1 - i], maps[2])) is not None:
+            if not step[2] and _breaks_batch(maps[i], step[1], maps[1 - i], maps[2], sizes):
+                break
             sources[i], maps[i], more = step
             casts[i] = [*more, *casts[i]]
     if sources == inputs:
         return op
-    new = _generic(op, sources, out, maps, casts)
+    new = generic_like(op, sources, out, maps, casts)
     if any(casts) and multiply_add_dtypes(new.regions[0].blocks[0]) is None:
         # Types that we have no kernels for: as it was.
         new.erase()
@@ -58,7 +65,7 @@ def read_operands_through(op: Any) -> None:
             sources[i], maps[i] = source, [maps[i][at[e]] for e in source_map]
     if sources == inputs and not constants:
         return
-    new = _generic(op, sources, out, maps, [[] for _ in inputs], constants)
+    new = generic_like(op, sources, out, maps, [[] for _ in inputs], constants)
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
 
@@ -72,10 +79,14 @@ def _splat(value: Any) -> Any:
         attribute = owner.attributes["value"]
         known = isinstance(attribute, (ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)) and attribute.is_splat
         return attribute.get_splat_value() if known else None
-    if owner.name != "linalg.fill" or isinstance(owner.operands[0].owner, ir.Block):
+    if not is_structured(owner) or len(owner.results) != 1:
         return None
-    filled = owner.operands[0].owner.operation
-    return filled.attributes["value"] if filled.name == "arith.constant" else None
+    # A fill, or what yields a constant whatever it reads.
+    ops = [o.operation for o in owner.regions[0].blocks[0].operations]
+    filled = owner.operands[0] if owner.name == "linalg.fill" else ops[0].operands[0] if len(ops) == 1 else None
+    if filled is None or isinstance(filled.owner, ir.Block) or filled.owner.operation.name != "arith.constant":
+        return None
+    return filled.owner.operation.attributes["value"]
 
 
 def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tuple[Any, list[Any], list[Any]] | None:
@@ -92,6 +103,22 @@ def _step(value: Any, exprs: list[Any], other: list[Any], out: list[Any]) -> tup
     if any(e not in other or e not in out for e in dropped):
         return None
     return source, kept, casts
+
+
+def sizes_of(maps: Sequence[Sequence[Any]], operands: Sequence[Any]) -> dict[Any, int]:
+    """The size of every loop that a map names as it is. maps: the results of those of the operands."""
+    shapes = [value.type.shape for value in operands]
+    return {e: n for exprs, shape in zip(maps, shapes, strict=True) for e, n in zip(exprs, shape, strict=True)}
+
+
+def _breaks_batch(before: list[Any], after: list[Any], other: list[Any], out: list[Any], sizes: dict[Any, int]) -> bool:
+    """Whether the batch is the outermost dim of an input, and would be inside of others in its source: the Spec would
+    have a loop around it for every batch, and be part of no chain. That is worse than a copy whose elements are used
+    often."""
+    before, after = ([e for e in each if sizes[e] != 1] for each in (before, after))
+    if not before or before[0] not in other or before[0] not in out or before[0] not in after:
+        return False
+    return after[0] != before[0] and math.prod(sizes[e] for e in out if e not in before) >= OFTEN
 
 
 def copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
@@ -113,16 +140,16 @@ def copy_of(value: Any) -> tuple[Any, list[Any], list[Any], list[Any]] | None:
     return inputs[0], exprs, list(copy_map.results), casts
 
 
-def _generic(
+def generic_like(
     op: Any,
     inputs: list[Any],
     out: Any,
     maps: list[list[Any]],
-    casts: list[list[Any]],
+    casts: list[list[Any]] | None = None,
     constants: Mapping[int, Any] = MappingProxyType({}),
 ) -> Any:
     """A generic with the body of `op`, before `op`, with its discardable attributes. casts: what is done to the
-    elements of each input first. constants: inputs, by number, that are these attributes instead."""
+    elements of each input first (nothing). constants: inputs, by number, that are these attributes instead."""
     count = indexing_maps(op)[0].n_dims
     written = [e.position for e in maps[-1] if isinstance(e, ir.AffineDimExpr)]
     kept = [i for i in range(len(inputs)) if i not in constants]
@@ -130,7 +157,7 @@ def _generic(
     kinds = ["parallel" if d in written else "reduction" for d in range(count)]
     with op.location, ir.InsertionPoint(op):
         new = linalg.GenericOp(
-            [op.results[0].type],
+            [out.type],
             inputs,
             [out],
             ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, m)) for m in maps]),
@@ -141,7 +168,7 @@ def _generic(
         with ir.InsertionPoint(body):
             given = iter(body.arguments)
             values = {}
-            for i, (argument, more) in enumerate(zip(old.arguments, [*casts, []], strict=True)):
+            for i, (argument, more) in enumerate(zip(old.arguments, [*(casts or [[]] * len(inputs)), []], strict=True)):
                 start = arith.constant(argument.type, constants[i]) if i in constants else next(given)
                 values[argument] = cast_by(start, more)
             for inner in old.operations:

@@ -127,9 +127,9 @@ def _expanded(copy: _Copy, groups: Sequence[Sequence[int]], sizes: Sequence[int]
 
 def _is_worth_it(found: _Reshaped) -> bool:
     """Whether a contraction that reads the source has its batch as the outermost dim there, as its Spec must; else the
-    batch would be a loop around many small products, which is worse than the copy."""
+    batch would be a loop around many small products, or part of the rows, which a chain tiles: worse than the copy."""
     own = [d for d in found.dims if d is None or found.shape[d] > 1]
-    return len(own) < 3 or own[0] is None or own[0] == min(d for d in own if d is not None)
+    return len(own) < 3 or (own[0] is not None and own[0] == min(d for d in own if d is not None))
 
 
 def _rewrite(op: Any, copy: _Copy, found: _Reshaped, collapses: bool) -> None:

@@ -1,6 +1,9 @@
-"""What a body computes, with less: comparisons in the type that they are about, and bits that are known."""
+"""What a body computes, with less: comparisons in the type that they are about, bits that are known, products for
+quotients."""
 
 from __future__ import annotations
+
+import math
 
 from .body import Body, BodyBuilder, Value
 from .ops import is_float, numpy_type
@@ -10,11 +13,12 @@ _WIDER = {"f16": ("f32", "f64"), "bf16": ("f32", "f64"), "f32": ("f64",)}
 
 
 def simplified(body: Body) -> Body:
-    """`body` with comparisons of widened values done before they are widened, without `and` and `or` of what is known.
+    """`body` with comparisons of widened values done before they are widened, without `and` and `or` of what is known,
+    and with products in place of quotients by powers of two: what is rounded is the same number.
 
     Frontends compare with numbers of Python's, which are f64. The same object where there is nothing to do.
     """
-    if not any(v.op == "cmp" or (v.op in ("and", "or") and v.dtype == "i1") for v in body.values):
+    if not any(_concerns(v) for v in body.values):
         return body
     b = BodyBuilder()
     made: list[int] = []
@@ -24,9 +28,24 @@ def simplified(body: Body) -> Body:
             made.append(b.cmp(str(value.attr), *_narrow(b, args)))
         elif value.op in ("and", "or") and value.dtype == "i1":
             made.append(_bits(b, value, args))
+        elif value.op == "div" and (inverse := _inverse(b.value(args[1]))) is not None:
+            made.append(b.op("mul", args[0], b.const(inverse, value.dtype)))
         else:
             made.append(b.add(value, args))
     return b.build([made[v] for v in body.outputs])
+
+
+def _concerns(value: Value) -> bool:
+    return value.op in ("cmp", "div") or (value.op in ("and", "or") and value.dtype == "i1")
+
+
+def _inverse(value: Value) -> float | None:
+    """One over a constant that is a power of two, where that is a normal number as well; None of others."""
+    if value.op != "const" or value.dtype not in ("f32", "f64", "bf16"):
+        return None
+    number = float(value.number)
+    mantissa, exponent = math.frexp(number) if math.isfinite(number) else (0.0, 0)
+    return 1 / number if abs(mantissa) == 0.5 and abs(exponent) < 100 else None
 
 
 def _narrow(b: BodyBuilder, args: list[int]) -> list[int]:

@@ -105,3 +105,20 @@ def test_what_cannot_be_compiled():
         frontend.compile(lambda x: x if x.sum() > 0 else -x, random(3))
     with pytest.raises(CompileError):
         frontend.compile(jnp.linalg.svd, random(3, 3))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_one_chain(causal):
+    """Heads lie inside of the sequence, and JAX multiplies the values by the weights, transposed."""
+
+    def attention(q, k, v):
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / 8
+        if causal:
+            scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, -1), v)
+
+    q, k, v = (np.random.default_rng(i).standard_normal((1, 66, 3, 16)).astype(np.float32) for i in range(3))
+    compiled = frontend.compile(attention, q, k, v, threads=1)
+    np.testing.assert_allclose(compiled(q, k, v), attention(q, k, v), rtol=1e-4, atol=1e-5)
+    assert compiled.compiled.left == 0
+    assert sum(spec["spec"].startswith("Chain(") for spec in compiled.compiled.specs) == 1

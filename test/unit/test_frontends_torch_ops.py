@@ -440,6 +440,14 @@ def test_transformer_layers():
     check(nn.MultiheadAttention(16, 2, batch_first=True), *(randn(1, 5, 16) for _ in range(3)))
 
 
+def test_attention_with_heads_inside():
+    """Of a module, whose heads lie inside of the sequence: one chain."""
+    module = nn.MultiheadAttention(48, 3, batch_first=True).eval()
+    mask = torch.triu(torch.full((40, 40), -math.inf), 1)
+    compiled = check(lambda x: module(x, x, x, attn_mask=mask, need_weights=False)[0], randn(1, 40, 48))
+    assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
+
+
 def test_rotary_embeddings():
     angles = torch.outer(torch.arange(5.0), 10 ** -torch.arange(4.0))
 
