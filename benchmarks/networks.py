@@ -5,6 +5,7 @@ Written here so that no package of models, and no download, is needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -144,6 +145,56 @@ class Recurrent(nn.Module):
         return self.head(h)
 
 
+class UNet(nn.Module):
+    """A small U-Net with one step down, and up by a transposed convolution: [n, 3, h, w] to [n, 4, h, w]."""
+
+    def __init__(self, width: int = 32):
+        super().__init__()
+        self.first, self.down = self._block(3, width), nn.Conv2d(width, 2 * width, 2, 2)
+        self.inner, self.up = self._block(2 * width, 2 * width), nn.ConvTranspose2d(2 * width, width, 2, 2)
+        self.last, self.head = self._block(2 * width, width), nn.Conv2d(width, 4, 1)
+
+    def _block(self, inputs: int, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(8, outputs), nn.SiLU())
+
+    def forward(self, x: Any) -> Any:
+        before = self.first(x)
+        y = self.up(self.inner(self.down(before)))
+        return self.head(self.last(torch.cat([before, y], 1)))
+
+
+class Scorer(nn.Module):
+    """Attention of one sequence to another, with a mask that is added: [n, 256, 512] to the same."""
+
+    def __init__(self, width: int = 512, heads: int = 8):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.norm = nn.RMSNorm(width)
+
+    def forward(self, x: Any) -> Any:
+        length = x.shape[1]
+        mask = torch.triu(torch.full((length, length), -math.inf), 1)
+        return self.norm(x + self.attention(x, x, x, attn_mask=mask, need_weights=False)[0])
+
+
+def lenet() -> nn.Module:
+    """LeNet-5, for images [n, 1, 28, 28]."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+    ]
+    layers += [nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(84, 10))
+
+
+def convolution_block() -> nn.Module:
+    """A convolution with its normalisation, activation and pooling."""
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2))
+
+
 def mlp() -> nn.Module:
     """A perceptron with two hidden layers."""
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
@@ -152,6 +203,10 @@ def mlp() -> nn.Module:
 #: name -> how to make the module, and the shape of its input.
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (mlp, (64, 784)),
+    "lenet5": (lenet, (16, 1, 28, 28)),
+    "conv block": (convolution_block, (16, 3, 32, 32)),
+    "masked attention": (Scorer, (1, 256, 512)),
+    "u-net": (UNet, (1, 3, 64, 64)),
     "lstm": (Recurrent, (8, 16, 128)),
     "bert layer": (BertLayer, (1, 128, 768)),
     "gpt2 block": (GptBlock, (1, 128, 768)),
