@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from . import moves
+from .moves import in_single
 
 _aten = torch.ops.aten
 
@@ -57,13 +58,13 @@ def _either(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    wide = _wide(x)
+    wide = in_single(x)
     e = torch.exp(wide - _largest(wide, dim) if x.numel() else wide)
     return (e / torch.sum(e, dim, keepdim=True)).to(torch.float32 if half_to_float else x.dtype)
 
 
 def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    wide = _wide(x)
+    wide = in_single(x)
     shifted = wide - _largest(wide, dim) if x.numel() else wide
     y = shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))
     return y.to(torch.float32 if half_to_float else x.dtype)
@@ -80,7 +81,7 @@ def _native_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     dims = list(range(x.dim() - len(shape), x.dim()))
     count = math.prod(shape)
-    wide = _wide(x)
+    wide = in_single(x)
     mean = torch.sum(wide, dims, keepdim=True) * (1 / count)
     centred = wide - mean
     rstd = torch.rsqrt(torch.sum(centred * centred, dims, keepdim=True) * (1 / count) + eps)
@@ -95,7 +96,9 @@ def _native_layer_norm(
 def _native_group_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, channels: int, size: int, groups: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    wide = _wide(x).reshape(n, groups, -1)
+    if not x.numel():
+        return NotImplemented
+    wide = in_single(x).reshape(n, groups, -1)
     variance, mean = _var_mean(wide, [2], correction=0, keepdim=True)
     rstd = torch.rsqrt(variance + eps)
     y = ((wide - mean) * rstd).reshape(n, channels, size)
@@ -107,20 +110,21 @@ def _native_group_norm(
 
 
 def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
-    return _var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+    found = _var_mean(x, dim, correction=correction, keepdim=keepdim)
+    return found if found is NotImplemented else found[0]
 
 
 def _var_mean(
     x: Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    if not x.is_floating_point():
+    if not x.is_floating_point() or not x.dim():
         return NotImplemented
     dims = [d % x.dim() for d in dim] if dim else list(range(x.dim()))
     count = math.prod(x.size(d) for d in dims)
     divisor = count - (1 if correction is None else correction)
     if not count or divisor <= 0:
         return NotImplemented
-    wide = _wide(x)
+    wide = in_single(x)
     mean = torch.sum(wide, dims, keepdim=True) * (1 / count)
     centred = wide - mean
     variance = torch.sum(centred * centred, dims, keepdim=keepdim) * (1 / divisor)
@@ -138,7 +142,7 @@ def _reciprocal(x: Tensor) -> Tensor:
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    wide = _wide(x)
+    wide = in_single(x)
     if approximate == "tanh":
         inner = (wide + 0.044715 * (wide * wide * wide)) * math.sqrt(2 / math.pi)
         y = 0.5 * wide * (torch.tanh(inner) + 1)
@@ -198,8 +202,3 @@ def _flash_attention(
 
 def _largest(x: Tensor, dim: int) -> Tensor:
     return torch.amax(x, dim, keepdim=True)
-
-
-def _wide(x: Tensor) -> Tensor:
-    """Half precision is computed in single."""
-    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -34,6 +34,11 @@ def table() -> dict[Any, Callable[..., Any]]:
     return found
 
 
+def in_single(x: Tensor) -> Tensor:
+    """Half precision is computed in single."""
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 # ---------------------------------------------------------------- borders
 
 
@@ -75,30 +80,33 @@ def _padded(
 # ---------------------------------------------------------------- enlarged images
 
 
-def upsample_nearest(x: Tensor, size: Sequence[int] | None, *_: Any) -> Tensor:
+def upsample_nearest(x: Tensor, size: Sequence[int] | None, *more: Any) -> Tensor:
     """Of whole multiples of the sizes; `.vec` and the plain form say them in the same place, or by factors."""
-    factors = _factors(x, size, _)
+    # The same size and twice the size are what they look like in torch, whatever the factor is.
+    factors = _factors(x, size, more, plain=(1, 2))
     if factors is None:
         return NotImplemented
     return _interleaved(x, factors, lambda x, dim, factor, phase: x)
 
 
-def upsample_linear(x: Tensor, size: Sequence[int] | None, align_corners: bool, *_: Any) -> Tensor:
-    """As `upsample_nearest`, and without `align_corners`."""
-    factors = _factors(x, size, _)
-    if factors is None or align_corners:
+def upsample_linear(x: Tensor, size: Sequence[int] | None, align_corners: bool, *more: Any) -> Tensor:
+    """As `upsample_nearest`, of floats and without `align_corners`."""
+    factors = _factors(x, size, more)
+    if factors is None or align_corners or not x.is_floating_point():
         return NotImplemented
-    return _interleaved(x, factors, _between)
+    return _interleaved(in_single(x), factors, _between).to(x.dtype)
 
 
-def _factors(x: Tensor, size: Sequence[int] | None, more: Sequence[Any]) -> list[int] | None:
-    """How often each element comes along each dim, if that is always the same."""
+def _factors(x: Tensor, size: Sequence[int] | None, more: Sequence[Any], plain: Sequence[int] = ()) -> list[int] | None:
+    """How often each element comes along each dim, if that is always the same. plain: quotients of the sizes with which
+    a factor of the caller's does not matter."""
     sizes = x.shape[2:]
     if size is None:
         size = [math.floor(n * factor) for n, factor in zip(sizes, more[0], strict=True)]
-    elif any(f is not None and f * n != m for f, n, m in zip(_flat(more), sizes, size, strict=False)):
+    for factor, n, m in zip(_flat(more), sizes, size, strict=False):
         # Not from the sizes, but with a factor of the caller's, which need not be whole.
-        return None
+        if factor is not None and factor * n != m and m not in [n * times for times in plain]:
+            return None
     if any(m % n or not m for n, m in zip(sizes, size, strict=True)):
         return None
     return [m // n for n, m in zip(sizes, size, strict=True)]
@@ -145,7 +153,8 @@ def convolution(
     """A transposed one as a plain one, with a channel for each phase of the stride; the phases are then interleaved.
 
     An output at `t * stride + phase` is a sum over the inputs `t - j` with the weights at `phase + j * stride`: weights
-    of every phase, backwards, are those of a convolution. No zeros are put between the inputs.
+    of every phase, backwards, are those of a convolution. No zeros are put between the inputs, but phases with fewer
+    weights than others get zeros: there an infinite input makes a NaN that it does not make in torch.
     """
     rank = x.dim() - 2
     if not transposed or weight.numel() == 0:
@@ -227,11 +236,11 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
 
 def _running(x: Tensor, dim: int, combine: Callable[[Tensor, Tensor], Tensor], neutral: int) -> Tensor:
     """In passes, each of which combines twice as many elements."""
-    if x.dim() == 0 or x.dtype in (torch.float16, torch.bfloat16):
-        return x.clone() if x.dim() == 0 else _running(x.to(torch.float32), dim, combine, neutral).to(x.dtype)
-    dim, step = dim % x.dim(), 1
+    if x.dim() == 0:
+        return x.clone()
+    y, dim, step = in_single(x), dim % x.dim(), 1
     while step < x.size(dim):
         border = [0, 0] * (x.dim() - 1 - dim) + [step, 0]
-        before = functional.pad(x.narrow(dim, 0, x.size(dim) - step), border, value=neutral)
-        x, step = combine(x, before), 2 * step
-    return x
+        before = functional.pad(y.narrow(dim, 0, x.size(dim) - step), border, value=neutral)
+        y, step = combine(y, before), 2 * step
+    return y.to(x.dtype)

@@ -17,7 +17,7 @@ pytest.importorskip("torch_mlir")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from morello_mlir.frontends import EagerFallback  # noqa: E402
+from morello_mlir.frontends import EagerFallback, decompositions  # noqa: E402
 from morello_mlir.frontends import torch as frontend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -243,6 +243,12 @@ def test_reductions(at):
     check(REDUCTIONS[at], randn(3, 5, 6))
 
 
+def test_variances_of_too_little():
+    check(torch.var, randn(1))
+    check(lambda x: torch.var_mean(x, 1), randn(3, 1))
+    check(lambda x: torch.var(x, correction=0), torch.tensor(2.0))
+
+
 MOVES = [
     lambda x: x.transpose(1, 2).contiguous(),
     lambda x: x.permute(2, 0, 1).contiguous(),
@@ -305,6 +311,27 @@ SCALES = {
 def test_interpolation(name):
     options, left = SCALES[name]
     check(lambda x: F.interpolate(x, **options), randn(1, 3, 4, 6), left=left)
+
+
+@pytest.mark.parametrize(
+    ("mode", "factor", "left"), [("nearest", 1.2, 0), ("nearest", 2.2, 0), ("nearest", 3.4, 1), ("bilinear", 2.2, 4)]
+)
+def test_factors_that_are_not_whole(mode, factor, left):
+    # The size is a multiple, but elements come unevenly: by the factor. (Not by torch twice as many in `nearest`.)
+    check(lambda x: F.interpolate(x, scale_factor=factor, mode=mode) * 3, randn(1, 3, 2, 2), left=left)
+
+
+def test_interpolation_of_bytes_rounds():
+    x = torch.randint(0, 256, (1, 3, 4, 6), dtype=torch.uint8)
+    assert decompositions.table()[torch.ops.aten.upsample_bilinear2d.vec](x, None, False, [2.0, 2.0]).dtype == x.dtype
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_interpolation_of_halves_is_in_single(dtype):
+    x = randn(1, 3, 4, 6).to(dtype)
+    compiled = frontend.compile(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (x,), threads=1)
+    wanted = F.interpolate(x.float(), scale_factor=2, mode="bilinear").to(dtype)
+    torch.testing.assert_close(compiled(x), wanted, rtol=0, atol=0)
 
 
 def test_interpolation_of_one_and_three_dims():
