@@ -15,6 +15,16 @@ _SAMPLE = 20e-3
 _PAUSE = 20e-3
 #: What a network is compared with, by how its column is called.
 _PEERS = {"eager": "torch", "inductor": "torch.compile"}
+_COLUMNS = (
+    "network",
+    "threads",
+    "ours, ms",
+    *_PEERS.values(),
+    "in our code",
+    "lifted, left",
+    "compile, s",
+    "difference",
+)
 
 
 def run(target: str, rounds: int, threads: int = 0, names: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -26,17 +36,7 @@ def run(target: str, rounds: int, threads: int = 0, names: tuple[str, ...] = ())
         return []
     from .networks import NETWORKS
 
-    names = [
-        "network",
-        "threads",
-        "ours, ms",
-        *_PEERS.values(),
-        "in our code",
-        "lifted, left",
-        "compile, s",
-        "difference",
-    ]
-    print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}")
+    print(f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}")
     rows = []
     for count in (threads,) if threads else (1, 2):
         torch.set_num_threads(count)
