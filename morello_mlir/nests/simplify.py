@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .body import Body, BodyBuilder, Value
 from .ops import is_float, numpy_type
 
@@ -71,7 +73,8 @@ def _narrow(b: BodyBuilder, args: list[int]) -> list[int]:
 def _holds(dtype: str, constant: Value) -> bool:
     """Whether `dtype` has exactly that number."""
     number = float(constant.number)
-    return number != number or float(numpy_type(dtype).type(number)) == number
+    with np.errstate(over="ignore"):  # one that is too large becomes infinite
+        return number != number or float(numpy_type(dtype).type(number)) == number
 
 
 def _bits(b: BodyBuilder, value: Value, args: list[int]) -> int:
