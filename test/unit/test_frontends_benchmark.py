@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import models  # noqa: E402
+from benchmarks import models
 
 
 def test_the_networks_that_are_named_are_rows(
