@@ -16,7 +16,7 @@ from ..targets import LINE, Target, fixed
 from ..targets.streams import LEVELS, PerLine, scaled
 from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
-from .plan import PassPlan, RowsPlan, innermost
+from .plan import PassPlan, RowsPlan, innermost, is_straight
 from .spec import NestSpec
 from .touch import Key, Layout, key_of_operand
 
@@ -125,14 +125,17 @@ class RowsModel:
         for sweep in plan.sweeps:
             passes = [plan.passes[j] for j, _ in sweep]
             lines = sum((memory[j] for j, _ in sweep), Lines())
-            total += self.combined(passes, self.compute(passes, layout, plan), lines)
+            total += self.combined(passes, self.compute(passes, layout, plan), lines, plan.vector)
+            total += self.setting_out(passes, layout, plan)
         return total
 
-    def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines) -> float:
+    def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines, vector: int) -> float:
         """Cycles of one sweep. An online pass waits for some of its lines while it looks for their maximum, not beside
-        what takes long."""
+        what takes long. Straight code, a window of a few lines, waits for them all."""
         online = any(p.step.online is not None for p in passes)
         overlap = self.s.online_overlap if online else self.s.overlap
+        if is_straight(self.spec, vector, passes):
+            overlap = self.s.straight_overlap
         memory = lines.cached + (1 - self.s.past_beside) * lines.past
         return max(max(compute, memory) + overlap * min(compute, memory), lines.past)
 
@@ -146,14 +149,23 @@ class RowsModel:
             total += count * self.busy(work)
         return total
 
+    def setting_out(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
+        """Cycles that passes of one sweep take before and after it, over all groups: less where it is no loop."""
+        if not self.spec.scan_dims:
+            return 0.0
+        total = 0.0
+        for shape, count in layout.shapes:
+            loops = any(self.work(p, layout, shape, plan).turns > 1 for p in passes)
+            vectors = 1 if self.spec.scan[layout.vector] else self.units(layout, shape)[layout.vector]
+            total += count * (self.s.sweep if loops else self.s.straight * vectors)
+        return total
+
     def around(self, plan: RowsPlan, layout: Layout) -> float:
-        """What comes to the sweeps, over all groups: setting out, combining lanes, what is computed once per row."""
+        """What comes to the sweeps, over all groups: combining lanes, what is computed once per row."""
         total = 0.0
         for shape, count in layout.shapes:
             each = self.values(plan.before, layout, shape) + sum(self.between(p, layout, shape) for p in plan.passes)
             total += count * each
-        if self.spec.scan_dims:
-            total += layout.groups * self.s.sweep * len(plan.sweeps)
         if plan.pipelined:
             inner = innermost(plan)
             assert inner is not None
@@ -210,9 +222,10 @@ class RowsModel:
             value = spec.body.values[v]
             if (value.is_leaf and value.op != "index") or v in self.absorbed:
                 continue
-            cycles = self.op(v)
+            # A sum of products is one instruction for both.
+            cycles, unit = (s.fma, s.fma) if self.fuses(v) else (self.op(v), s.arithmetic)
             w.arithmetic += n * cycles
-            w.instructions += n * cycles / s.arithmetic
+            w.instructions += n * cycles / unit
             # Accumulators take one step after the other, each from a register or two that are being loaded.
             w.beside = max(w.beside, self._points(v, units) / 2 if value.reduces else n / max(1, turns))
             if s.counts.get(value.op, 1) > LONG:
@@ -229,6 +242,10 @@ class RowsModel:
         w.arithmetic += corrected * full * s.arithmetic
         w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + sum(map(self._constants, long))
         w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
+        if turns == 1 and spec.scan_dims and not spec.scan[layout.vector]:
+            # Straight code does one vector after the other.
+            w.held /= units[layout.vector]
+            w.beside = max(1.0, w.beside / units[layout.vector])
         if p.reductions:
             w.chain = turns * s.latency
             steps = math.prod(side.values())
@@ -277,6 +294,11 @@ class RowsModel:
         turns = math.prod(-(-units[d] // n) for d, n in side.items())
         return turns * places(tile)
 
+    def fuses(self, v: int) -> bool:
+        """Whether value `v` is a sum of products, in f32."""
+        value = self.spec.body.values[v]
+        return value.op == "reduce_sum" and value.dtype == "f32" and value.args[0] in self.absorbed
+
     def op(self, v: int) -> float:
         """Cycles of value `v`, per vector."""
         s, value = self.s, self.spec.body.values[v]
@@ -298,7 +320,9 @@ class RowsModel:
         if value.op == "input":
             stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector]
         if stride in (0, 1):
-            w.loads += n
+            w.loads += n * (
+                self._lines_each(int(value.attr or 0), layout.vector) if stride and value.op == "input" else 1
+            )
             w.instructions += n
         elif stride <= INTERLEAVED:
             # Whole vectors are loaded, and shuffled two by two.
@@ -307,6 +331,12 @@ class RowsModel:
             w.instructions += n * (2 * stride - 1)
         else:
             w.extra += n * layout.lanes * each
+
+    def _lines_each(self, k: int, vector: int) -> float:
+        """How many lines a vector of input k lies in: windows move it by less than a vector."""
+        o, width = self.spec.inputs[k], self.target.vector_bytes
+        moves = (s for d, s in enumerate(o.strides) if d != vector and self.spec.scan[d] and self.spec.dims[d] > 1)
+        return 1 + width / LINE if any(s * element_bytes(o.dtype) % width for s in moves) else 1
 
     def _scattered(self, w: Work, stride: int, n: float, layout: Layout) -> None:
         if stride == 1:

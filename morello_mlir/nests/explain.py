@@ -55,7 +55,7 @@ def _passes(spec: NestSpec, node: Rows, target: Target, runs: int, met: int) -> 
         busy, lines = model.compute(own, layout, plan), sum((memory[j] for j, _ in sweep), Lines())
         first = min(j for j, _ in sweep)
         # Rounded so that all add up.
-        passed += model.combined(own, busy, lines)
+        passed += model.combined(own, busy, lines, plan.vector)
         cost[first] = (fixed(passed) - spent) * met
         spent = fixed(passed)
         notes[first] = f"{busy:,.0f} cycles of instructions, {lines.total:,.0f} of lines"

@@ -30,7 +30,7 @@ class LeafSearch:
         self.near = near
         self.model = RowsModel(spec, target, near=near)
         self.lanes = lanes_of(spec, target)
-        self._unrolled: dict[object, tuple[float, tuple[tuple[str, int], ...]]] = {}
+        self._unrolled: dict[object, tuple[float, float, tuple[tuple[str, int], ...]]] = {}
 
     def best(self, given: Rows | None = None) -> tuple[int, Rows] | None:
         """(cost, step): the first of the cheapest; None where there is none. given: its vector dim, tile, pipelining
@@ -83,16 +83,17 @@ class LeafSearch:
                 return None
             # What is fastest is so whatever the lines take.
             own = [passes[j] for j, _ in sweep]
-            busy, unroll = self.unrolled(own, layout, plan, held)
+            busy, around, unroll = self.unrolled(own, layout, plan, held)
+            own = [replace(p, step=replace(p.step, unroll=unroll)) for p in own]
             # Each pass that may writes past the caches or not, in any combination.
             best: tuple[float, tuple[int, ...]] | None = None
             for past in _subsets([j for j, _ in sweep if j in free]):
                 lines = sum((other[j] if j in past else memory[j] for j, _ in sweep), Lines())
-                cycles = model.combined(own, busy, lines)
+                cycles = model.combined(own, busy, lines, plan.vector)
                 if best is None or cycles < best[0]:
                     best = cycles, past
             assert best is not None
-            total += best[0]
+            total += best[0] + around
             for j, _ in sweep:
                 step = replace(passes[j].step, unroll=unroll)
                 passes[j] = replace(passes[j], step=replace(step, streaming=True) if j in best[1] else step)
@@ -100,17 +101,18 @@ class LeafSearch:
 
     def unrolled(
         self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan, held: Sequence[tuple[tuple[str, int], ...]]
-    ) -> tuple[float, tuple[tuple[str, int], ...]]:
-        """(cycles of instructions, unrolling) of one sweep."""
+    ) -> tuple[float, float, tuple[tuple[str, int], ...]]:
+        """(cycles of instructions, cycles before and after, unrolling) of one sweep."""
         what = tuple((p.reductions, p.outputs, p.loads, p.compute, p.stores, p.step.online) for p in passes)
         key = layout.vector, layout.group, what, tuple(plan.stored), tuple(held[:1])
         if key not in self._unrolled:
-            best: tuple[float, tuple[tuple[str, int], ...]] | None = None
+            best: tuple[float, float, tuple[tuple[str, int], ...]] | None = None
             for unroll in held[:1] or unrolls(self.spec, layout.vector, self.lanes):
                 own = [replace(p, step=replace(p.step, unroll=unroll)) for p in passes]
                 cycles = self.model.compute(own, layout, plan)
-                if best is None or cycles < best[0]:
-                    best = cycles, unroll
+                around = self.model.setting_out(own, layout, plan)
+                if best is None or cycles + around < best[0] + best[1]:
+                    best = cycles, around, unroll
             assert best is not None
             self._unrolled[key] = best
         return self._unrolled[key]

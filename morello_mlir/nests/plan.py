@@ -88,6 +88,11 @@ class RowsPlan:
     def pipelined(self) -> bool:
         return any(lag for sweep in self.sweeps for _, lag in sweep)
 
+    @property
+    def is_straight(self) -> bool:
+        """See the function of that name."""
+        return is_straight(self.spec, self.vector, self.passes)
+
     @cached_property
     def stored(self) -> dict[int, Store]:
         """What is stored, by value."""
@@ -105,6 +110,15 @@ class RowsPlan:
             size = n if self.spec.scan[d] else self.tile[d]
             total *= -(-size // self.lanes) * self.lanes if d == self.vector else size
         return total
+
+
+def is_straight(spec: NestSpec, vector: int, passes: Iterable[PassPlan]) -> bool:
+    """Whether passes of a nest with scan dims are no loops, but windows: all steps of each are side by side, for
+    vectors along a parallel dim."""
+    scan = [(d, spec.dims[d]) for d in spec.scan_dims if spec.dims[d] > 1]
+    if not scan or spec.scan[vector]:
+        return False
+    return all(p.unroll(d) >= n for p in passes for d, n in scan)
 
 
 def dim_of(name: str, spec: NestSpec) -> int:

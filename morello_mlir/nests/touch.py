@@ -195,9 +195,15 @@ class Layout:
         return lines * self.target.streams.crowd * math.log2(rows)
 
     def jumps(self, k: int) -> float:
-        """What lines cost that lie apart: the next one is not foreseen."""
+        """What lines cost that lie apart: the next one is not foreseen. Where the innermost loop goes on along the runs
+        of a group, they are foreseen from group to group."""
         o = self.spec.operands[k]
-        lines, runs = line_runs(o.strides, self.group, element_bytes(o.dtype))
+        size = element_bytes(o.dtype)
+        lines, runs = line_runs(o.strides, self.group, size)
+        apart = float(runs - 1)
+        if self._loops:
+            turns, steps = self._loops[0]
+            apart = min(apart, (line_runs(o.strides, steps, size)[1] - 1) / turns)
         # Of what groups share, only the first has to wait.
         new = min(1.0, self._lines[key_of_operand(self.spec, k)][-1] / (self.groups * lines)) if lines else 1.0
-        return new * self.groups * (runs - 1) * self.target.streams.run.at(self.cold(k))
+        return new * self.groups * apart * self.target.streams.run.at(self.cold(k))

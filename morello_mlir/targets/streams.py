@@ -71,17 +71,20 @@ class Streams:
     foreseen, so this is what each run of neighbours costs. crowd: a line of two rows side by side that are pages apart
     (twice that of four).
     overlap: of compute and memory, the share of the smaller that the larger does not hide; online_overlap: the same in
-    online passes. past_beside: the share of what is written past the caches that takes place beside all else.
+    online passes, straight_overlap in straight code. past_beside: the share of what is written past the caches that
+    takes place beside all else.
 
-    Per vector: arithmetic, loads, stores: an instruction; op: ops that have units of their own, of f32 (f64 takes
-    `double` times as long); counts: instructions of the others. issue: instructions that start per cycle.
+    Per vector: arithmetic, loads, stores: an instruction; fma: one of a sum of products; op: ops that have units of
+    their own, of f32 (f64 takes `double` times as long); counts: instructions of the others. issue: instructions that
+    start per cycle.
 
     Per iteration: loop; spill: for each register too many (live: registers for each vector that is computed beside
     others); latency: of an addition to an accumulator; online: of a running maximum with its sums.
 
-    Per group of rows: sweep: setting out on one and leaving it; ramp: pipelined passes at the ends of a loop, for each
-    group under way; lanes: combining those of a reduction; step: a value computed once per row; far_op: one of an op
-    that takes long; block: of an online pass, beside a sweep. Per element: gather, scatter.
+    Per group of rows: sweep: setting out on one and leaving it; straight: the same, by vector, where it is no loop;
+    ramp: pipelined passes at the ends of a loop, for each group under way; lanes: combining those of a reduction; step:
+    a value computed once per row; far_op: one of an op that takes long; block: of an online pass, beside a sweep. Per
+    element: gather, scatter.
     """
 
     read: PerLine
@@ -93,8 +96,10 @@ class Streams:
     crowd: float = 0.0
     overlap: float = 0.37
     online_overlap: float = 1.0
+    straight_overlap: float = 0.37
     past_beside: float = 0.0
     arithmetic: float = 0.5
+    fma: float = 0.5
     loads: float = 0.5
     stores: float = 1.0
     issue: float = 5.0
@@ -103,6 +108,7 @@ class Streams:
     online: float = 14.0
     loop: float = 1.0
     sweep: float = 12.0
+    straight: float = 4.0
     lanes: float = 10.0
     step: float = 2.0
     far_op: float = 8.0
@@ -134,7 +140,9 @@ AVX512_STREAMS = Streams(
     op={"div": 10.0, "sqrt": 12.0, "rsqrt": 20.0},
     crowd=0.12,
     overlap=0.21,
+    straight_overlap=0.21,
     arithmetic=0.67,
+    fma=0.67,
     loads=0.6,
     stores=1.1,
     issue=6.0,
@@ -159,6 +167,7 @@ ZEN5_STREAMS = Streams(
     op={"div": 5.0, "sqrt": 7.0, "rsqrt": 12.0},
     crowd=0.12,
     overlap=0.199,
+    straight_overlap=1.0,
     online_overlap=0.17,
     past_beside=0.74,
     arithmetic=0.224,

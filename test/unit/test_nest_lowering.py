@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lowering_support import context
 from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
-from nest_support import softmax
+from nest_support import depthwise, softmax
 
 from morello_mlir.errors import ScheduleError
 from morello_mlir.nests import BodyBuilder, NestSpec, Operand
@@ -256,6 +256,19 @@ def test_elements_a_few_apart(target: str) -> None:
     for i, (spec, _) in enumerate(jobs):
         inputs = [before_a_hole(a) for a in inputs_of(spec, np.random.default_rng(i), special=True)]
         compare(spec, run(library, i, spec, inputs), inputs)
+
+
+@pytest.mark.parametrize("straight", [True, False])
+def test_windows_finish_one_vector_after_the_other(straight: bool) -> None:
+    """Straight code stores a vector before the next begins; loops have all of a group's accumulators at once."""
+    unroll = " unroll d3 by 3 unroll d4 by 3" if straight else " unroll d4 by 3"
+    node = parse(f"rows vector d2 by 2 tile d1 by 2:\n    pass y{unroll}")
+    lines = text_of([(depthwise(4, 4, 32), node)], TARGETS["avx512"]).splitlines()
+    first = next(i for i, line in enumerate(lines) if "vector.store" in line)
+    assert any("vector.fma" in line for line in lines[first:]) == straight
+    if straight:
+        # Neighbours along a line share two of three pixels: the loads of a line come once, and in order.
+        assert sum("vector.load" in line for line in lines[:first]) == 3 * 4 + 9
 
 
 def test_the_next_block_is_asked_for() -> None:

@@ -164,6 +164,17 @@ def test_threads_share_what_pays():
     assert "combine:" in one
 
 
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=lambda t: t.name)
+def test_windows_are_straight_code(target):
+    """A window of a few pixels is no loop, and what it needs at once fits the registers."""
+    found = NestSearch(target).solve(depthwise(28, 28, 96))
+    (rows, *_) = [n for n in walk(found.schedule) if isinstance(n, Rows)]
+    assert rows_plan(found.spec, replace(rows), target).is_straight
+    model = RowsModel(found.spec, target)
+    loop = replace(rows, passes=(replace(rows.passes[0], unroll=(("d4", 3),)),))
+    assert model.cost(rows_plan(found.spec, rows, target)) < model.cost(rows_plan(found.spec, loop, target))
+
+
 def test_steps_are_never_below_themselves():
     """Every leaf has what it needs: no step but a hole is without children."""
     found = NestSearch(AVX512).solve(softmax(1, 1 << 22, "parallel 2"))

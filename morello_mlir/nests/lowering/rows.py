@@ -195,7 +195,15 @@ class _Rows:
         return max(unit, n - n % unit)
 
     def group(self, group: Group) -> None:
-        """All passes of one group, one after the other."""
+        """All passes of one group, one after the other. Where they are no loops, its vectors go one after the other:
+        what is loaded for one of them (all of a window's filters, say) is of no use for the next, and for all together
+        it would not fit registers."""
+        vector, count = self.plan.vector, group.counts[self.plan.vector]
+        if count > 1 and self.plan.is_straight:
+            for i in range(count):
+                at = self.b.add(group.at[vector], i * self.lanes)
+                self.group(replace(_along(group, vector, at, 1, group.live), inside=group.inside))
+            return
         group.rows = {}
         for at in range(len(self.plan.passes)):
             self.sweep([(at, group)])

@@ -277,6 +277,8 @@ class Sweep:
         ]
         steps = math.prod(n for d, n in enumerate(counts) if d in self.nest.scan)
         rows = math.prod(counts) // steps
+        if several == 1 and product is not None:
+            return [self.in_order(reduction, state[0], args, ev.live if self.masks else None)]
         for first in range(0, steps, several):
             width = min(several, steps - first)
             picks = [(row, step) for row in range(rows) for step in range(width)]
@@ -289,6 +291,19 @@ class Sweep:
                 after = [self.fused(reduction, before[0], part, ev.live if self.masks else None)]
             state = [_with(bundle, slots, new) for bundle, new in zip(state, after, strict=True)]
         return state
+
+    def in_order(
+        self, reduction: Reduction, acc: Bundle, args: Sequence[list[list[str]]], live: Bundle | None
+    ) -> Bundle:
+        """The sums of products of a tile, by row, in the order in which the first factors were read: what neighbouring
+        rows share is used up before the next is needed. args: of each factor the names by row, then by step."""
+        read = dict.fromkeys(name for row in args[0] for name in row)
+        order = {name: i for i, name in enumerate(read)}
+        places = [(order[name], r, t) for r, row in enumerate(args[0]) for t, name in enumerate(row)]
+        out = list(acc)
+        for _, r, t in sorted(places):
+            (out[r],) = self.fused(reduction, (out[r],), [(x[r][t],) for x in args], live)
+        return tuple(out)
 
     def fused(self, reduction: Reduction, acc: Bundle, args: Sequence[Bundle], live: Bundle | None) -> Bundle:
         """A sum of products, a multiply-add for each."""
