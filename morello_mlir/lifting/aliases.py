@@ -35,6 +35,8 @@ VIEWS = frozenset(
         "view",
     )
 )
+#: Those that keep the base pointer, which the offset in a type counts from.
+SAME_BASE = VIEWS - {"memref.view", "memref.reshape", "memref.memory_space_cast"}
 _FRESH = ("memref.alloc", "memref.alloca")
 #: Roots that may be any buffer at all, save a fresh one of this module that has not escaped.
 _ANYTHING = ("anything",)

@@ -9,7 +9,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import linalg, memref
 
-from .aliases import VIEWS, ancestor_in
+from .aliases import SAME_BASE, ancestor_in
 from .windows import Pad
 
 #: Ops that copy their first operand into the second.
@@ -85,7 +85,7 @@ def padding_of(buffer: Any) -> Padding | None:
 
 def pads_of(value: Any) -> tuple[Pad, ...]:
     """The padded dims of the buffer that `value`, a memref, is all of, in whatever shape."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in SAME_BASE:
         if value.type.get_strides_and_offset()[1] != 0:
             return ()
         value = value.owner.operation.operands[0]

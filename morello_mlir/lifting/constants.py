@@ -15,7 +15,7 @@ from mlir import ir
 from morello_mlir.errors import SpecError
 from morello_mlir.spec import dtype_bytes
 
-from .aliases import VIEWS
+from .aliases import SAME_BASE
 from .outcome import Lifted, NotLifted
 from .views import view_of
 from .writes import may_write
@@ -24,9 +24,6 @@ from .writes import may_write
 CONSTANT = "morello.constant"
 #: On a constant global that is defined elsewhere: no element of it is infinite or NaN.
 FINITE = "morello.finite"
-
-#: Views that keep the base pointer, which the offset in a type counts from.
-_KEEPING = VIEWS - {"memref.view", "memref.reshape", "memref.memory_space_cast"}
 
 
 def with_constants(lifted: Lifted, limit: int) -> Lifted:
@@ -58,7 +55,7 @@ def contents_of(value: Any) -> str | None:
         offset = view_of(value.type, "").offset
     except NotLifted:
         return None
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _KEEPING:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in SAME_BASE:
         value = value.owner.operation.operands[0]
     if isinstance(value.owner, ir.Block):
         origin = _argument(value)
@@ -70,7 +67,7 @@ def contents_of(value: Any) -> str | None:
 
 def global_of(value: Any) -> Any:
     """The constant global that a memref value is a view of; None where it is of none."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _KEEPING:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in SAME_BASE:
         value = value.owner.operation.operands[0]
     op = None if isinstance(value.owner, ir.Block) else value.owner.operation
     if op is None or op.name != "memref.get_global":

@@ -15,10 +15,11 @@ from mlir import ir
 
 from morello_mlir.spec import Spec
 
-from .aliases import VIEWS, nested_ops
+from .aliases import nested_ops
 from .borders import BORDER, Padding
 from .constants import FINITE, global_of
 from .outcome import Lifted
+from .writes import may_write
 
 
 def mark_borders(padding: Padding) -> None:
@@ -80,15 +81,5 @@ def _is_zero(value: Any) -> bool:
 
 def _is_only_read(padding: Padding) -> bool:
     """Whether nobody writes to the buffer after its image has been copied into it."""
-    own, todo = (padding.fill, padding.view, padding.copy), [padding.buffer]
-    while todo:
-        value = todo.pop()
-        for use in value.uses:
-            user = use.owner.operation
-            if user in own or user.name == "memref.dealloc":
-                continue
-            if user.name in VIEWS:
-                todo.extend(user.results)
-            elif not user.name.startswith("linalg.") or use.operand_number == len(user.operands) - 1:
-                return False
-    return True
+    frees = [use.owner.operation for use in padding.buffer.uses if use.owner.operation.name == "memref.dealloc"]
+    return not may_write(padding.buffer, (padding.fill, padding.view, padding.copy, *frees))

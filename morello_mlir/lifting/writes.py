@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from .aliases import VIEWS
@@ -10,12 +11,15 @@ from .contraction import is_structured, operands_of
 _FIRST_READS = ("memref.copy", "memref.load", "memref.dim", "vector.load", "vector.transfer_read", "affine.load")
 
 
-def may_write(memory: Any) -> bool:
-    """Whether anything may be written to a memref value, directly or through a view of it. When in doubt, yes."""
+def may_write(memory: Any, besides: Container[Any] = ()) -> bool:
+    """Whether anything but the ops `besides` may write to a memref value, directly or through a view of it. When in
+    doubt, yes."""
     for use in memory.uses:
         op, index = use.owner.operation, use.operand_number
+        if op in besides:
+            continue
         if op.name in VIEWS:
-            if any(may_write(result) for result in op.results):
+            if any(may_write(result, besides) for result in op.results):
                 return True
         elif op.name.startswith("linalg."):
             if index >= _first_output(op):

@@ -19,6 +19,7 @@ from test_search import brute_force
 from morello_mlir import compile as compiled
 from morello_mlir import dialect
 from morello_mlir.errors import SpecError
+from morello_mlir.lifting.borders import pads_of
 from morello_mlir.lowering import apply_all
 from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse
@@ -262,15 +263,42 @@ def test_nothing_is_known_otherwise() -> None:
     assert edges_of(Padded(True, (5, 7, 4), 8, (3, 3), (0, 0, 0, 0))) == []
 
 
-def test_a_buffer_that_is_written_to_again_has_no_edges() -> None:
+KIND = "memref<1x7x9x4xf32>"
+SAME_MAP = "affine_map<(i, j, k, l) -> (i, j, k, l)>"
+AGAIN = {
+    "one output": f"linalg.fill ins(%a0 : f32) outs(%p : {KIND})",
+    "the first of two": f"""%q = memref.alloc() : {KIND}
+      linalg.generic {{indexing_maps = [{SAME_MAP}, {SAME_MAP}], iterator_types = ["parallel", "parallel", "parallel",
+          "parallel"]}} outs(%p, %q : {KIND}, {KIND}) {{
+      ^bb0(%s: f32, %t: f32):
+        linalg.yield %a0, %a0 : f32, f32
+      }}""",
+}
+
+
+@pytest.mark.parametrize("again", AGAIN.values(), ids=AGAIN)
+def test_a_buffer_that_is_written_to_again_has_no_edges(again: str) -> None:
     text = SAME.text(np.ones((3, 3, 4, 8), np.float32))
-    kind = "memref<1x7x9x4xf32>"
-    again = f"linalg.fill ins(%a0 : f32) outs(%p : {kind})\n          linalg.fill ins(%z : f32) outs(%c"
-    text = text.replace("linalg.fill ins(%z : f32) outs(%c", again)
+    text = text.replace("linalg.fill ins(%z : f32) outs(%c", f"{again}\nlinalg.fill ins(%z : f32) outs(%c")
     text = text.replace("%around =", "%a0 = arith.constant 1.0 : f32\n%around =")
     with context():
         _, (op,) = lifted(text)
         assert not op.spec.operands[0].window.edges
+
+
+@pytest.mark.parametrize(("shift", "found"), [(None, 2), (64, 0)])
+def test_places_count_from_where_the_buffer_begins(shift: int | None, found: int) -> None:
+    view = f"memref.view %p[%shift][] : memref<4096xi8> to {KIND}" if shift else f"memref.cast %b : {KIND} to {KIND}"
+    with context():
+        module = ir.Module.parse(f"""func.func @f() -> {KIND} {{
+          %shift = arith.constant {shift or 0} : index
+          %p = memref.alloc() {{morello.border = array<i64: 1, 4000>}} : memref<4096xi8>
+          %b = memref.alloc() {{morello.border = array<i64: 0, 1, 1, 0, 1, 6, 8, 4>}} : {KIND}
+          %v = {view}
+          return %v : {KIND}
+        }}""")
+        (value,) = list(module.body.operations[0].regions[0].blocks[0].operations)[-1].operands
+        assert len(pads_of(value)) == found
 
 
 # ---------------------------------------------------------------- numbers
