@@ -9,6 +9,7 @@ from mlir import ir
 
 from morello_mlir import lifting
 from morello_mlir.lifting import Covered, Lifted, Rejected
+from morello_mlir.lifting.emit import SCHEDULE
 
 from .base import Pass, option, remark
 from .morello_return_to_argument import OWN_COPY
@@ -23,9 +24,10 @@ class MorelloGroup(Pass):
     Spec can do as well, with one `morello.group`.
 
     On tensors, prepare for it what bufferization would make costly: a contraction gets a zero fill of its own
-    instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from. So do the
-    elementwise ops; where there are any, another tensor that the contraction adds to is added by such an op. Meaning
-    is preserved. The tags survive bufferization; ops without one are left as they are.
+    instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from, as the
+    elementwise ops do. Where there are any of these, another tensor that the contraction adds to is added by such an
+    op. Without a schedule of its own a contraction has its batch outermost, and makes its result as its only reader, a
+    copy, has it. Meaning is preserved. The tags survive bufferization; ops without one are left as they are.
     """
 
     name: ClassVar[str] = "morello-group"
@@ -43,7 +45,9 @@ class MorelloGroup(Pass):
             for each, outcome in lifting.survey(op, followers=False):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
                     each = lifting.read_through_copies(each)
-                    lifting.own_zero_fill(lifting.result_as_copied(lifting.batch_outermost(each)))
+                    if SCHEDULE not in each.attributes:  # else it was written for this order
+                        each = lifting.result_as_copied(lifting.batch_outermost(each))
+                    lifting.own_zero_fill(each)
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors and outcome.members:
                     _prepare_members(each, outcome)

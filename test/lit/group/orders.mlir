@@ -78,3 +78,17 @@ func.func @not_copied(%a: tensor<4x6xf32>, %b: tensor<6x5xf32>, %c: tensor<4x5xf
   %t2 = linalg.transpose ins(%r2 : tensor<4x5xf32>) outs(%e : tensor<5x4xf32>) permutation = [1, 0]
   return %r, %t, %t2 : tensor<4x5xf32>, tensor<5x4xf32>, tensor<5x4xf32>
 }
+
+// Nor where a schedule is written on it, which is for these rows and columns.
+// CHECK-LABEL: func @scheduled
+// CHECK:         linalg.matmul {{.*}} ins(%arg0, %arg1 : tensor<4x6xf32>, tensor<6x5xf32>)
+// CHECK:         linalg.transpose
+func.func @scheduled(%a: tensor<4x6xf32>, %b: tensor<6x5xf32>) -> tensor<5x4xf32> {
+  %z = arith.constant 0.0 : f32
+  %o = tensor.empty() : tensor<4x5xf32>
+  %f = linalg.fill ins(%z : f32) outs(%o : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.matmul {morello.schedule = ["tile m by 3:", "    ?", "rest:", "    ?"]} ins(%a, %b : tensor<4x6xf32>, tensor<6x5xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %e = tensor.empty() : tensor<5x4xf32>
+  %t = linalg.transpose ins(%r : tensor<4x5xf32>) outs(%e : tensor<5x4xf32>) permutation = [1, 0]
+  return %t : tensor<5x4xf32>
+}
