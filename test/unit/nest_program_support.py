@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mlir import ir
 
+from morello_mlir import compile as compile_module
 from morello_mlir import diagnostics, dialect
 from morello_mlir.passes.pipeline import run_pipeline
 
 LIFT = "morello-return-to-argument,morello-group,morello-fuse,morello-bufferize,morello-lift{nests=true}"
 NUMPY = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "i1": "?"}
+TOLERANCE = {"f64": 1e-12, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2}
 _CONTEXT = ir.Context()
 dialect.load(_CONTEXT)
 
@@ -184,3 +187,21 @@ def numbers(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarr
         high = 2 if dtype == "i1" else 50
         return rng.integers(0 if dtype == "i1" else -50, high, shape).astype(NUMPY[dtype])
     return rng.standard_normal(shape).astype(NUMPY[dtype])
+
+
+def compiled(p: Program, *results: Tensor, threads: int = 1) -> Callable[..., Any]:
+    """The program's function, all of which is lifted."""
+    module = compile_module(p.text(*results), memo="off", threads=threads)
+    assert module.left == 0 and module.lifted > 0
+    return module.f
+
+
+def check(got: np.ndarray, expected: np.ndarray, dtype: str = "f32") -> None:
+    """Raises AssertionError where numbers differ by more than a sum of `dtype` may."""
+    assert got.shape == expected.shape
+    if dtype in TOLERANCE:
+        np.testing.assert_allclose(
+            got.astype("f8"), expected.astype("f8"), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] / 10
+        )
+    else:
+        np.testing.assert_array_equal(got, expected)
