@@ -10,6 +10,8 @@ from ..actions import Action
 
 #: Bits of a size, and of a limit index, in the number of a point.
 _SIZE_BITS, _LIMIT_BITS = 18, 8
+#: The largest size of a point.
+LARGEST = (1 << _SIZE_BITS) - 1
 
 
 class States:
@@ -67,10 +69,11 @@ def _numbers(points: np.ndarray) -> np.ndarray:
 
 
 def _points(numbers: np.ndarray) -> np.ndarray:
+    """The inverse of `_numbers`."""
     columns: Sequence[np.ndarray] = (
         numbers >> (2 * _SIZE_BITS + _LIMIT_BITS),
-        (numbers >> (_SIZE_BITS + _LIMIT_BITS)) & ((1 << _SIZE_BITS) - 1),
-        (numbers >> _LIMIT_BITS) & ((1 << _SIZE_BITS) - 1),
+        (numbers >> (_SIZE_BITS + _LIMIT_BITS)) & LARGEST,
+        (numbers >> _LIMIT_BITS) & LARGEST,
         numbers & ((1 << _LIMIT_BITS) - 1),
     )
     return np.column_stack(columns)

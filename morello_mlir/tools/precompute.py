@@ -167,6 +167,7 @@ def _fill(options: argparse.Namespace, target: Target, path: Path, families: lis
 def _families(options: argparse.Namespace, part: Part) -> list[Any]:
     """The goals of `part`; where the options say so, of other sizes and layouts."""
     from ..memo.families import Family, element_types
+    from ..memo.states import LARGEST
 
     for name in options.functions.split(","):
         if name not in FUNCTIONS:
@@ -174,6 +175,8 @@ def _families(options: argparse.Namespace, part: Part) -> list[Any]:
     largest = part.max_size if options.max_size is None else options.max_size
     if largest < 1 or options.jobs < 1:
         raise InputError("--max-size and --jobs must be positive")
+    if largest > LARGEST:
+        raise InputError(f"--max-size is {LARGEST} at most")
     counts = tuple(sorted({thread_count(text) for text in part.threads.split(",")}))
     for dtype in part.dtypes:
         element_types(dtype)
