@@ -146,9 +146,9 @@ class NestSpec(Hashed):
     are beyond the last-level cache). among: threads that work on parts like this one at the same time.
 
     An output has a stride along every parallel dim, and along the scan dims along which its value varies (no two points
-    write one element). It may have one along others: there its value is repeated. Raises SpecError where that is not
-    so, or something does not fit. What is repeated is made of
-    reductions, or one that an earlier output is (its name is then that of another output).
+    write one element). It may have one along others: there its value is repeated, if it is made of reductions or is one
+    that an earlier output is as well (by whose name it is called). Raises SpecError where that is not so, or something
+    does not fit.
     """
 
     dims: tuple[int, ...]

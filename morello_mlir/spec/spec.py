@@ -18,9 +18,8 @@ from .layout import NUMBER, Layout
 from .then import Then
 from .window import Window, is_part, parse_window
 
-#: Memories, outermost first. Limits are in cache lines for caches and in registers for VRF.
-#: Outermost first. WC: an output that is written once, past the caches, by way of the buffers in which stores to a line
-#: are combined.
+#: Memories, outermost first. WC: an output that is written once, past the caches, by way of the buffers in which stores
+#: to a line are combined. Limits are in cache lines for caches and in registers for VRF.
 MEMORIES = ("GL", "WC", "L2", "L1", "VRF")
 LIMITED = ("VRF", "L1", "L2")
 
