@@ -374,3 +374,38 @@ def test_threads_may_come_first_together():
     assert len(got) == 80
     for each in got:
         same(each[0] if isinstance(each, tuple) else each, wanted)
+
+
+def test_an_open_batch_is_compiled_for_each_size():
+    module = layers(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+    compiled = torch.compile(module, backend="morello", options=ONE)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", EagerFallback)
+        for size in (3, 5, 7):
+            x = torch.randn(size, 8)
+            torch._dynamo.mark_dynamic(x, 0)
+            same(compiled(x), module(x))
+
+
+def test_autocast():
+    module = layers(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16), warnings.catch_warnings():
+        warnings.simplefilter("error", EagerFallback)
+        x = torch.randn(3, 8)
+        got = torch.compile(module, backend="morello", options=ONE)(x)
+        assert got.dtype == torch.bfloat16
+        torch.testing.assert_close(got, module(x), rtol=2e-2, atol=2e-2)
+
+
+def test_a_cache_that_grows_step_by_step():
+    def step(cache, x, position):
+        cache[:, position] = x
+        return cache.sum(1)
+
+    compiled = torch.compile(step, backend="morello", options=ONE)
+    ours, theirs = torch.zeros(2, 6, 4), torch.zeros(2, 6, 4)
+    with torch.no_grad():
+        for position in range(3):
+            x = torch.randn(2, 4)
+            same(compiled(ours, x, position), step(theirs, x, position))
+            same(ours, theirs)

@@ -320,6 +320,17 @@ def test_attention_of_half_precision(name, dtype):
     attention(dtype, **ATTENTIONS[name])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF], ids=str)
+@pytest.mark.parametrize("at", ["query", "key", "value"])
+def test_attention_with_infinities_and_nan(at, dtype):
+    """A row of infinities, an element that is none, and what comes of them, as torch has it."""
+    q, k, v = (randn(1, 2, 20, 16).to(dtype) for _ in range(3))
+    where = {"query": q, "key": k, "value": v}[at]
+    where[0, 0, 3] = math.inf if at != "key" else -math.inf
+    where[0, 1, 5, 2] = math.nan
+    check(F.scaled_dot_product_attention, q, k, v, tolerance=1e-4 if dtype == torch.float32 else 3e-2)
+
+
 RECURRENT = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 
 
