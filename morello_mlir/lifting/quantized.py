@@ -44,6 +44,10 @@ def without_zero_points(root: Any) -> None:
     # An erased op, and what is in it, must not be looked at again.
     for op in [o for o in nested_ops(root) if o.name in NAMES and o.results]:
         _take_apart(op)
+    for op in [
+        o for o in nested_ops(root) if o.name.startswith("linalg.conv_") and o.name.endswith("_q") and o.results
+    ]:
+        _take_convolution_apart(op)
     for op in [o for o in nested_ops(root) if len(o.results) == 1 and is_structured(o) and _sums_of_i32(o)]:
         _take_differences_apart(op)
 
@@ -63,6 +67,33 @@ def _take_apart(op: Any) -> None:
     with op.location, ir.InsertionPoint(op):
         sides = [_Bytes(v, d, zero=None if is_zero(z) else z) for v, d, z in ((a, of_a, za), (b, of_b, zb))]
         total = _product(sides, out, of_out)
+    op.results[0].replace_all_uses_with(total)
+    op.erase()
+
+
+def _take_convolution_apart(op: Any) -> None:
+    """A convolution of bytes whose filters have the zero point zero: with them, zeros stay zeros at the borders too."""
+    (image, filters, za, zb), (out,) = operands_of(op)
+    operands = (image, filters, out)
+    types = [str(v.type.element_type) for v in operands] if all(_is_static(v) for v in operands) else []
+    if types != ["i8", "i8", "i32"] or str(za.type) != "i32" or not is_zero(zb):
+        return
+    maps = [indexing_maps(op)[i] for i in (0, 1, 4)]
+    of_filters, of_out = (tuple(ir.AffineDimExpr(e).position for e in m.results) for m in maps[1:])
+    with op.location, ir.InsertionPoint(op):
+        side = _Bytes(filters, of_filters)
+
+        def multiply_add(x: Any, w: Any, acc: Any) -> Any:
+            return arith.addi(acc, arith.muli(side.widened(x, acc.type), side.widened(w, acc.type)))
+
+        total = generic([image, filters], out, maps, multiply_add).results[0]
+        if not is_zero(za):
+            kept = [d for d in of_filters if d in of_out]
+            sizes = dict(zip(of_filters, filters.type.shape, strict=True))
+            zeros = _zeros([sizes[d] for d in kept], out.type.element_type)
+            add = lambda x, acc: arith.addi(acc, side.widened(x, acc.type))  # noqa: E731
+            sums = _generic([filters], zeros, [of_filters, kept], add)
+            total = _corrected(total, of_out, [(sums, kept, za)], None)
     op.results[0].replace_all_uses_with(total)
     op.erase()
 

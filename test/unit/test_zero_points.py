@@ -29,6 +29,34 @@ def test_zero_points(batch: tuple[int, ...]) -> None:
         assert (compiled.f(x, y, start, *map(np.int32, zeros)) == want.astype(np.int32)).all()
 
 
+@pytest.mark.parametrize("zero", ["%y", "%z"], ids=["any", "no zero point of filters"])
+@pytest.mark.parametrize("layout", ["nchw_fchw", "nhwc_hwcf"])
+def test_convolutions(layout: str, zero: str) -> None:
+    """Where filters have no zero point, a product of bytes with windows; as it is, where they have one."""
+    first = layout == "nchw_fchw"
+    shapes = ("1x3x7x6xi8", "5x3x3x2xi8") if first else ("1x7x6x3xi8", "3x2x3x5xi8")
+    a, b, c = (f"tensor<{s}>" for s in (*shapes, "1x5x5x5xi32"))
+    text = f"""
+    func.func @f(%a: {a}, %b: {b}, %c: {c}, %x: i32, %y: i32) -> {c} {{
+      %z = arith.constant 0 : i32
+      %r = linalg.conv_2d_{layout}_q ins(%a, %b, %x, {zero} : {a}, {b}, i32, i32) outs(%c : {c}) -> {c}
+      return %r : {c}
+    }}"""
+    compiled = morello_mlir.compile(text, memo="off", threads=1)
+    assert any(str(s["function"]).startswith("Matmul") for s in compiled.specs) == (zero == "%z")
+    rng = np.random.default_rng(3)
+    image, filters = (rng.integers(-128, 128, s).astype(np.int8) for s in ((1, 3, 7, 6), (5, 3, 3, 2)))
+    start = rng.integers(-(2**31), 2**31, (1, 5, 5, 5)).astype(np.int32)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 2), (2, 3)).astype(np.int64)
+    for zeros in ((-128, 127), (7, 0)):
+        of_filters = filters.astype(np.int64) - (zeros[1] if zero == "%y" else 0)
+        want = np.einsum("ncijkl,fckl->nfij", windows - zeros[0], of_filters)
+        x, w = image, filters
+        if not first:
+            x, w, want = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), want.transpose(0, 2, 3, 1)
+        assert (compiled.f(x, w, start, *map(np.int32, zeros)) == (want + start).astype(np.int32)).all()
+
+
 def minus(name: str, source: str, zero: str, shape: str, how: str, rank: int = 2) -> str:
     """The tensor %name of i32: %source of bytes, widened by `how`, less the i32 %zero."""
     dims, loops = (", ".join(words) for words in ((f"d{i}" for i in range(rank)), ['"parallel"'] * rank))
