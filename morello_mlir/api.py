@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import InputError, MorelloError
+from .locks import lock
 from .runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class CompiledFunction:
         self.name = name
         self.signature = signature
         self._owner = owner
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._programs: OrderedDict[tuple[tuple[int, ...] | None, ...] | None, Program] = OrderedDict()
         self._static: Program | None = None
         self._direct: Callable[..., Any] | None = None

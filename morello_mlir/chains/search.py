@@ -14,11 +14,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from threading import RLock
 
 from ..actions import scale
 from ..actions.base import sum_of
 from ..errors import ScheduleError, SpecError
+from ..locks import lock
 from ..memo.answers import Answer, answer_space
 from ..nests.search import nest_search_for
 from ..search.solution import Solved
@@ -60,7 +60,7 @@ class ChainSearch:
         self.online = OnlineSearch(self.parts)
         self._solved: dict[ChainSpec, _Found] = {}
         self._stages_of: dict[tuple[ChainSpec, tuple[int, int], int, tuple[tuple[int, str, str], ...]], _Found] = {}
-        self._lock = RLock()
+        self._lock = lock()
         self._answers = search.memo.answers if search.memo else None
         self._space = answer_space(search.target)
 
@@ -93,8 +93,11 @@ class ChainSearch:
         return None if found is None else _Found(found[1], found[0])
 
     def _search(self, point: Point) -> _Found:
-        found = self._root(point)
-        self._stages_of.clear()
+        try:
+            found = self._root(point)
+        finally:
+            # Thousands for one goal, and none of another's.
+            self._stages_of.clear()
         if found.cost >= INFINITE:
             raise ScheduleError(f"no implementation fits the limits of {point.spec}")
         if found.cost >= MAX_COST:
@@ -236,8 +239,13 @@ class ChainSearch:
         if isinstance(node, Hole):
             return self.solve(goal)
         point = Point.of(goal, self.target)
-        full = self._complete(point, node)
-        return ChainSolution(goal, full, int(self.price(point, full)), "manual", time.perf_counter() - start)
+        with self._lock:
+            try:
+                full = self._complete(point, node)
+                cost = int(self.price(point, full))
+            finally:
+                self._stages_of.clear()
+        return ChainSolution(goal, full, cost, "manual", time.perf_counter() - start)
 
     def _complete(self, point: Point, node: Node) -> Node:
         if isinstance(node, Hole):
@@ -294,7 +302,7 @@ def loop_ways(point: Point, loop: Loop) -> list[tuple[int, int]]:
 
 
 _searches: dict[Search, ChainSearch] = {}
-_searches_lock = RLock()
+_searches_lock = lock()
 
 
 def chain_search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> ChainSearch:

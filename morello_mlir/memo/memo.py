@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -16,15 +19,14 @@ from ..actions import Action, TableKey, explore, matters, remaining
 from ..actions.space import holds
 from ..errors import MorelloError
 from ..search.schedule import Node
-from ..search.tables import Tables
-from ..search.tilelists import Known
+from ..search.tables import AXES, Tables
 from ..targets import INFINITE, MAX_COST, Target
 from . import locate
 from .answers import Answers
 from .coordinates import is_answered, key_text, limit_index, memo_key
 from .record import Record, action_from
 from .store import Store, log
-from .table import QUICK, block_of, finish, records_of
+from .table import QUICK, block_of, records_of
 from .variants import pattern_of, table_at
 from .version import space_of
 
@@ -112,6 +114,14 @@ LONG_SEARCH = 2.0
 MOST_PENDING = 400
 
 
+def _give_way() -> None:
+    """Lowers the priority of this thread: who calls what has been compiled is not to feel it. (Linux: threads have
+    priorities of their own.)"""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
 class Memo:
     """Layers in order of look-up, and where what is solved goes. One per target and user's file.
 
@@ -132,6 +142,8 @@ class Memo:
         self._unwritten: list[tuple[Tables, TableKey]] = []
         self._since = 0.0
         self._pending: list[Future[None]] = []
+        #: Whether the file has tables of these sizes.
+        self._begun: weakref.WeakKeyDictionary[Tables, bool] = weakref.WeakKeyDictionary()
         _memos.add(self)
 
     # ------------------------------------------------------------ schedules
@@ -154,7 +166,7 @@ class Memo:
     # ------------------------------------------------------------ tables (a `Source` of search.tables)
 
     def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
-        if self.user is None or "VRF" in key.memories:
+        if self.user is None or "VRF" in key.memories or not self._was_begun(tables):
             return None
         name = memo_key(key, self.target)
         try:
@@ -162,13 +174,15 @@ class Memo:
         except MorelloError:
             return None
 
-    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
-        name = memo_key(key, self.target)
-        try:
-            known = (finish(tables, key, block, layer.records(name)) for layer in self.layers)
-            return next((k for k in known if k is not None), None)
-        except MorelloError:
-            return None
+    def _was_begun(self, tables: Tables) -> bool:
+        """Whether an earlier search has left tables of these very sizes: one that was interrupted, or of another goal
+        with the same. Those of other goals are not read: that takes longer than solving them."""
+        known = self._begun.get(tables)
+        if known is None:
+            largest = "x".join(str(max(tables.sizes[d])) for d in AXES)
+            known = bool(self.user and self.user.store.has_shape(self.user.space, f"scale {largest}", f"off {largest}"))
+            self._begun[tables] = known
+        return known
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         """Has the table compressed and written beside what the process does, in a while."""
@@ -210,7 +224,7 @@ class Memo:
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._writer is None:
-            self._writer = ThreadPoolExecutor(1, "morello-memo")
+            self._writer = ThreadPoolExecutor(1, "morello-memo", _give_way)
         return self._writer
 
     def _after_fork(self) -> None:

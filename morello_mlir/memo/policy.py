@@ -19,8 +19,6 @@ from ..targets import INFINITE
 
 #: No implementation, or (in a policy that is not complete) not known.
 NONE = -1
-#: A cell that a policy says nothing of.
-UNKNOWN = -2
 
 
 @lru_cache(maxsize=1)
@@ -98,7 +96,7 @@ def price_tiles(
     tables: Tables, block: np.ndarray, choice: np.ndarray, actions: list[Action], impl: ModuleType | None = None
 ) -> int:
     """Lowers the costs in `block` of the cells whose choice is a tile to what it costs; those of the others are there.
-    Returns how often the policy cannot be right; cells that are UNKNOWN to it do not count."""
+    Returns how often the policy cannot be right."""
     # One more for a policy without actions.
     axis_of, index_of = np.full((2, len(actions) + 1), -1, np.int64)
     for code, action in enumerate(actions):

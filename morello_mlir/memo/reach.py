@@ -16,7 +16,6 @@ import numpy as np
 from ..actions import Action, TableKey
 from ..search.catalog import Catalog
 from ..search.tables import AXES, Tables, depth
-from ..search.tilelists import Known
 from ..targets import Target, ceil_div
 from . import policy
 from .coordinates import memo_key
@@ -54,10 +53,6 @@ class SharedTables:
         self._blocks.move_to_end(key)
         m, k, n = (len(tables.sizes[d]) for d in AXES)
         return np.ascontiguousarray(block[:m, :k, :n])
-
-    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
-        """Nothing: a block serves as a whole or not at all."""
-        return None
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         key = memo_key(key, tables.target)

@@ -140,6 +140,15 @@ class Store:
                     found.setdefault(shape, record)
             return [found[s] for s in sorted(found, key=lambda s: not s.startswith("scale"))]
 
+    def has_shape(self, space: str, *shapes: str) -> bool:
+        """Whether there are records of `space` with one of these shapes."""
+        with self._lock:
+            if any(at[0] == space and not known.keys().isdisjoint(shapes) for at, known in self._memory.items()):
+                return True
+            marks = ", ".join("?" * len(shapes))
+            query = f"SELECT 1 FROM records WHERE space = ? AND shape IN ({marks}) LIMIT 1"
+            return bool(self._do(lambda c: c.execute(query, (space, *shapes)).fetchall(), []))
+
     def put(self, space: str, target: str, records: Iterable[Record]) -> None:
         """Keeps `records`, all or none; those of smaller sizes that they contain are dropped."""
         batch = [(r, encode(r)) for r in records]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from ..actions import Action, TableKey
 from ..actions.space import holds
 from ..search.tables import AXES, Tables
-from ..search.tilelists import Known
 from ..spec import dtype_bytes
 from ..spec.spec import MAX_STRIDE_CLASS
 from ..targets import Target
@@ -95,33 +93,6 @@ def block_of(tables: Tables, key: TableKey, records: Iterable[Record]) -> np.nda
         return None
     block = policy.price(tables, key, choice, actions)
     return block if (np.isfinite(block) == (choice >= 0)).all() else None
-
-
-def finish(tables: Tables, key: TableKey, block: np.ndarray, records: Iterable[Record]) -> Known | None:
-    """Gives cells of `block` their optimal costs, where kernels and moves have been priced already: of all sizes that
-    the complete record answers which knows most of them, only the tiles that it chooses are left. Returns these sizes;
-    None, and nothing done, where there is no such record."""
-    best: tuple[int, Record | None, Known] = (0, None, ())  # type: ignore[assignment]
-    for record in records:
-        if record.complete and not record.variants and not record.is_off_scale and record.limits == block.shape[3]:
-            known: Known = tuple(  # type: ignore[assignment]
-                np.isin(tables.sizes[d], axis) for d, axis in zip(AXES, record.sizes, strict=True)
-            )
-            best = max(best, (math.prod(int(k.sum()) for k in known), record, known), key=lambda b: b[0])
-    count, found, known = best
-    if not count or found is None:
-        return None
-    actions = [action_from(label, key) for label in found.actions]
-    if not all(holds(a.requires(key, tables.target)) for a in actions):
-        return None
-    # Sizes of the scale come first, in the record and here.
-    part = tuple(slice(int(k.sum())) for k in known)
-    policy_of_part = np.full((*(p.stop for p in part), block.shape[3]), NOTHING, np.int16)
-    found.boxes.put_actions(policy_of_part)
-    choice = np.full(block.shape, policy.UNKNOWN, np.int16)
-    choice[part] = policy_of_part
-    # Costs that a wrong policy leads to are those of some implementation: the search goes on from them.
-    return None if policy.price_tiles(tables, block, choice, actions) else known
 
 
 def _fill(choice: np.ndarray, known: np.ndarray, record: Record, tables: Tables, base: int) -> None:

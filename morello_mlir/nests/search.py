@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from threading import RLock
 from weakref import WeakKeyDictionary
 
 from ..errors import ScheduleError, SpecError
+from ..locks import lock
 from ..memo.answers import Answer, Answers, answer_space
 from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children, has_hole, parse, to_text
@@ -43,7 +43,7 @@ class NestSearch:
         self.answers = answers
         self._solved: dict[tuple[NestSpec, frozenset[int]], tuple[int, Node] | None] = {}
         self._leaves: dict[NestSpec, tuple[int, Rows] | None] = {}
-        self._lock = RLock()
+        self._lock = lock()
 
     def goal(self, spec: NestSpec) -> NestSpec:
         """`spec` with its number of threads, and its operands where they are when it starts (see `actions.goal`)."""
@@ -229,7 +229,7 @@ def default(spec: NestSpec, target: Target) -> Node:
 
 
 _searches: dict[str, NestSearch] = {}
-_searches_lock = RLock()
+_searches_lock = lock()
 
 
 _beside: WeakKeyDictionary[Search, NestSearch] = WeakKeyDictionary()

@@ -21,7 +21,7 @@ from ..search.explain import Packed, packed_ahead
 from ..search.steps import Step, Traffic, bytes_text, table, traffic, traffic_text
 from ..search.then import then_bytes
 from ..spec import Spec
-from ..targets import COST_UNITS, Target
+from ..targets import COST_UNITS, Target, called
 
 Goal: TypeAlias = Spec | NestSpec | ChainSpec
 
@@ -98,7 +98,7 @@ class Explained:
         times = f"called {self.calls} times, each: " if self.calls > 1 else ""
         return [
             f"{self.spec}",
-            f"target {self.target.name}: {times}{self.cycles:,.0f} cycles predicted{peak}",
+            f"target {called(self.target)}: {times}{self.cycles:,.0f} cycles predicted{peak}",
             f"traffic: {traffic_text(self.traffic)}",
             *(f"packed ahead: {p.operand}, {bytes_text(p.bytes)}" for p in self.packed),
         ]
@@ -111,7 +111,7 @@ class Explained:
         """For JSON."""
         return {
             "spec": str(self.spec),
-            "target": self.target.name,
+            "target": called(self.target),
             "cost": self.cost,
             "cycles": self.cycles,
             "source": self.source,

@@ -11,7 +11,7 @@ from importlib import resources
 from ..chains import ChainSpec
 from ..nests import NestSpec
 from ..search.steps import bytes_text, traffic_text
-from ..targets import Target
+from ..targets import Target, called
 from .charts import Point, number, roofline_chart, times_chart
 from .explained import Explained
 from .markup import Markup, escaped, joined, tag
@@ -71,7 +71,7 @@ class Page:
     def _header(self) -> Markup:
         target = self.target
         threads = max((goal.threads for goal in self.goals), default=1)
-        said = f"Target {target.name} ({target.summary}), {threads} thread{'s' * (threads > 1)}. "
+        said = f"Target {called(target)} ({target.summary}), {threads} thread{'s' * (threads > 1)}. "
         said += f"Cycles are seconds at {self.hertz / 1e9:.2f} GHz, {self.clock}."
         notes = [tag("p", note, class_="note") for note in self.notes]
         return tag("header", tag("h1", self.title), tag("p", said, class_="soft"), *notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError
+from morello_mlir.locks import lock
 
 #: MLIR objects of one context are not safe to change from two threads: whoever builds holds this.
-LOCK = threading.RLock()
+LOCK = lock()
 
 _BYTECODE = b"ML\xefR"
 

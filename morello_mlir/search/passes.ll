@@ -129,26 +129,6 @@ define internal { i64, i64 } @span(ptr %start, i64 %size) alwaysinline {
   ret { i64, i64 } %both
 }
 
-; Tiles of m and k at `n` cells of the row (a, b), from `from` on: those they read are finished. start, index, count and
-; rest: arrays of pointers to the lists of the three axes.
-define internal void @across(ptr %block, i64 %a, i64 %b, i64 %depth, i64 %width, i64 %from, i64 %n, ptr %lists) {
-  %row = mul nsw i64 %a, %depth
-  %place = add nsw i64 %row, %b
-  %row.place = mul nsw i64 %place, %width
-  %cells.place = add nsw i64 %row.place, %from
-  %cells = getelementptr inbounds double, ptr %block, i64 %cells.place
-  %stride.m = mul nsw i64 %depth, %width
-  %b.place = mul nsw i64 %b, %width
-  %m.place = add nsw i64 %b.place, %from
-  %base.m = getelementptr inbounds double, ptr %block, i64 %m.place
-  call void @tiles(ptr %cells, ptr %base.m, i64 %stride.m, i64 %n, i64 %a, ptr %lists, i64 0)
-  %a.place = mul nsw i64 %row, %width
-  %k.place = add nsw i64 %a.place, %from
-  %base.k = getelementptr inbounds double, ptr %block, i64 %k.place
-  call void @tiles(ptr %cells, ptr %base.k, i64 %width, i64 %n, i64 %b, ptr %lists, i64 1)
-  ret void
-}
-
 ; The tiles of size number `size` of axis number `axis`.
 define internal void @tiles(ptr %cells, ptr %base, i64 %stride, i64 %n, i64 %size, ptr %lists, i64 %axis) {
   %at = shl i64 %axis, 2
@@ -168,62 +148,42 @@ define internal void @tiles(ptr %cells, ptr %base, i64 %stride, i64 %n, i64 %siz
 }
 
 ; One ascending sweep over block [rows, depth, cols, limits]. lists: for each axis in turn pointers to start, index, count
-; and rest. known: pointers to the sizes (bool) of the three axes at which cells are finished, where all three are.
-define void @tile(ptr %block, i64 %rows, i64 %depth, i64 %cols, i64 %limits, ptr %lists, ptr %known) {
+; and rest.
+define void @tile(ptr %block, i64 %rows, i64 %depth, i64 %cols, i64 %limits, ptr %lists) {
 entry:
   %width = mul nsw i64 %cols, %limits
-  %known.m = load ptr, ptr %known, align 8
-  %known.k.at = getelementptr inbounds ptr, ptr %known, i64 1
-  %known.k = load ptr, ptr %known.k.at, align 8
-  %known.n.at = getelementptr inbounds ptr, ptr %known, i64 2
-  %known.n = load ptr, ptr %known.n.at, align 8
   br label %rows.head
 rows.head:
   %a = phi i64 [ 0, %entry ], [ %a.next, %rows.end ]
   %more.rows = icmp slt i64 %a, %rows
-  br i1 %more.rows, label %row, label %exit
-row:
-  %m.at = getelementptr inbounds i8, ptr %known.m, i64 %a
-  %m = load i8, ptr %m.at, align 1
-  br label %depth.head
+  br i1 %more.rows, label %depth.head, label %exit
 depth.head:
-  %b = phi i64 [ 0, %row ], [ %b.next, %depth.end ]
+  %b = phi i64 [ 0, %rows.head ], [ %b.next, %depth.end ]
   %more.depth = icmp slt i64 %b, %depth
   br i1 %more.depth, label %line, label %rows.end
 line:
-  %k.at = getelementptr inbounds i8, ptr %known.k, i64 %b
-  %k = load i8, ptr %k.at, align 1
-  %both = and i8 %m, %k
-  %open = icmp eq i8 %both, 0
   %line.first = mul nsw i64 %a, %depth
   %line.number = add nsw i64 %line.first, %b
   %line.place = mul nsw i64 %line.number, %width
   %base = getelementptr inbounds double, ptr %block, i64 %line.place
-  br i1 %open, label %whole, label %cols.head
-whole:
-  call void @across(ptr %block, i64 %a, i64 %b, i64 %depth, i64 %width, i64 0, i64 %width, ptr %lists)
+  ; A whole line at once: what tiles of m and k read is finished.
+  %stride.m = mul nsw i64 %depth, %width
+  %b.place = mul nsw i64 %b, %width
+  %base.m = getelementptr inbounds double, ptr %block, i64 %b.place
+  call void @tiles(ptr %base, ptr %base.m, i64 %stride.m, i64 %width, i64 %a, ptr %lists, i64 0)
+  %a.place = mul nsw i64 %line.first, %width
+  %base.k = getelementptr inbounds double, ptr %block, i64 %a.place
+  call void @tiles(ptr %base, ptr %base.k, i64 %width, i64 %width, i64 %b, ptr %lists, i64 1)
   br label %cols.head
 cols.head:
-  %c = phi i64 [ 0, %line ], [ 0, %whole ], [ %c.next, %cols.end ]
+  %c = phi i64 [ 0, %line ], [ %c.next, %cell ]
   %more.cols = icmp slt i64 %c, %cols
   br i1 %more.cols, label %cell, label %depth.end
 cell:
-  %n.at = getelementptr inbounds i8, ptr %known.n, i64 %c
-  %n = load i8, ptr %n.at, align 1
-  %all = and i8 %both, %n
-  %todo = icmp eq i8 %all, 0
-  br i1 %todo, label %solve, label %cols.end
-solve:
+  ; Along n in ascending order.
   %from = mul nsw i64 %c, %limits
-  br i1 %open, label %along, label %part
-part:
-  call void @across(ptr %block, i64 %a, i64 %b, i64 %depth, i64 %width, i64 %from, i64 %limits, ptr %lists)
-  br label %along
-along:
   %cells = getelementptr inbounds double, ptr %base, i64 %from
   call void @tiles(ptr %cells, ptr %base, i64 %limits, i64 %limits, i64 %c, ptr %lists, i64 2)
-  br label %cols.end
-cols.end:
   %c.next = add nuw nsw i64 %c, 1
   br label %cols.head
 depth.end:

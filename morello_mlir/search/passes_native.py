@@ -15,11 +15,11 @@ import numpy as np
 
 from ..runtime.cache import ObjectCache, default_directory
 from ..runtime.jit import Library, Options, load
-from .tilelists import Known, TileLists
+from .tilelists import TileLists
 
 _IR = Path(__file__).with_name("passes.ll")
 _MOVE = (*[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 3)
-_TILE = (ctypes.c_void_p, *[ctypes.c_int64] * 4, ctypes.c_void_p, ctypes.c_void_p)
+_TILE = (ctypes.c_void_p, *[ctypes.c_int64] * 4, ctypes.c_void_p)
 _LIBRARY: Library = load(_IR.read_text(encoding="utf-8"), ("move", "tile"), Options(), ObjectCache(default_directory()))
 
 
@@ -47,12 +47,11 @@ def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.
     _move(*(a.ctypes.data for a in arrays), cells, limits, below.shape[3])
 
 
-def tile_pass(block: np.ndarray, lists: TileLists, known: Known | None = None) -> None:
+def tile_pass(block: np.ndarray, lists: TileLists) -> None:
     """See passes_numpy.tile_pass."""
     _check(block)
-    finished = [np.ascontiguousarray(k, bool) for k in known or [np.zeros(n, bool) for n in block.shape[:3]]]
     flat = [x[axis] for axis in range(3) for x in (lists.start, lists.index, lists.count, lists.rest)]
-    _tile(block.ctypes.data, *block.shape, _pointers(flat), _pointers(finished))
+    _tile(block.ctypes.data, *block.shape, _pointers(flat))
 
 
 def _check(block: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .tilelists import Known, TileLists
+from .tilelists import TileLists
 
 
 def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.ndarray, maps: np.ndarray) -> None:
@@ -27,16 +27,13 @@ def move_pass(block: np.ndarray, child: np.ndarray, cost: np.ndarray, group: np.
             block[(*(i[:, None] for i in at), np.nonzero(fits)[0])] = np.minimum(block[at][:, fits], below)
 
 
-def tile_pass(block: np.ndarray, lists: TileLists, known: Known | None = None) -> None:
+def tile_pass(block: np.ndarray, lists: TileLists) -> None:
     """One ascending sweep: block = min(block, count * tile + rest) over the tile lists of the three axes.
 
     A cell depends only on cells with smaller indices along one axis, so one sweep suffices; the axes are interleaved
-    per cell, since a tile of one dim may be a tile of another inside. known: for each axis the sizes (bool) at which
-    cells are finished already, where those of all three are.
+    per cell, since a tile of one dim may be a tile of another inside.
     """
     for at in np.ndindex(*block.shape[:3]):
-        if known and all(sizes[i] for sizes, i in zip(known, at, strict=True)):
-            continue
         cell = block[at]
         for axis in range(3):
             first, last = lists.start[axis][at[axis] : at[axis] + 2]

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from ..actions import (
@@ -27,6 +26,7 @@ from ..actions import (
 )
 from ..actions.space import holds
 from ..errors import ScheduleError, SpecError
+from ..locks import lock
 from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target
 from .catalog import Catalog
@@ -59,7 +59,7 @@ class Search:
         self.catalog = Catalog(target)
         self._solved: dict[Spec, tuple[Node, int, str]] = {}
         self._tables: OrderedDict[tuple[object, ...], Tables] = OrderedDict()
-        self._lock = RLock()
+        self._lock = lock()
 
     # ------------------------------------------------------------ the optimum
 
@@ -275,7 +275,7 @@ def _tabled(key: TableKey, dims: Mapping[str, int]) -> bool:
 
 
 _searches: dict[tuple[str, Path | None], Search] = {}
-_searches_lock = RLock()
+_searches_lock = lock()
 
 
 def search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> Search:

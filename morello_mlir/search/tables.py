@@ -28,7 +28,7 @@ from ..actions.space import groups, holds, serials
 from ..spec import MEMORIES, is_float
 from ..targets import INFINITE, Target, ceil_div
 from .catalog import Catalog
-from .tilelists import Known, TileLists, axis_lists, decisive_lists
+from .tilelists import TileLists, axis_lists, decisive_lists
 
 __all__ = ["Tables"]
 
@@ -76,10 +76,6 @@ class Source(Protocol):
 
     def load(self, tables: Tables, key: TableKey) -> np.ndarray | None:
         """The block of `key`, a canonical key, where it is known."""
-
-    def seed(self, tables: Tables, key: TableKey, block: np.ndarray) -> Known | None:
-        """Finishes those cells of `block` that are known, where kernels and moves have been priced already. Returns
-        their sizes, which tiling does not leave; None where there are none."""
 
     def solved(self, tables: Tables, key: TableKey, block: np.ndarray) -> None:
         """`block` has been solved."""
@@ -209,8 +205,7 @@ class Tables:
         for within in withins(key):
             self._enter(key, within, block)
         if "VRF" not in key.memories and not key.forked:
-            known = self.source.seed(self, key, block) if self.source else None
-            self.impl.tile_pass(block, self.tile_lists(key, decisive=True), known)
+            self.impl.tile_pass(block, self.tile_lists(key, decisive=True))
         return block
 
     def _enter(self, key: TableKey, within: WithinAction, block: np.ndarray) -> None:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: For each of the axes m, k, n, which of its sizes (bool) make up cells that are known.
-Known = tuple[np.ndarray, np.ndarray, np.ndarray]
-
 
 @dataclass(frozen=True)
 class TileLists:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 
 from ..errors import InputError
 from . import calibration
@@ -165,6 +166,24 @@ def get_target(name: str | Target = "host") -> Target:
     )
 
 
+@lru_cache(maxsize=1)
+def _cpus_by_costs() -> dict[tuple[str, str], str]:
+    """The first CPU of each kind that is planned for alike, kernels for narrow element types included."""
+    found: dict[tuple[str, str], str] = {}
+    for name, cpu in CPUS.items():
+        target = cpu_target(name, cpu)
+        found.setdefault((target.fingerprint, target.narrow_fingerprint), name)
+    return found
+
+
+def called(target: Target) -> str:
+    """What to call a target: as it was asked for, or (of a host) the CPU that it is planned for like."""
+    base = TARGETS.get(target.name)
+    if target.cpu or (base is not None and base.fingerprint == target.fingerprint):
+        return target.cpu or target.name
+    return _cpus_by_costs().get((target.fingerprint, target.narrow_fingerprint), target.name)
+
+
 def cpu_target(name: str, cpu: Cpu) -> Target:
     """The target of a CPU, with its kernels and caches as a host of that kind has them, and its name for code
     generation."""
@@ -233,6 +252,7 @@ __all__ = [
     "Target",
     "Tiles",
     "available_cores",
+    "called",
     "ceil_div",
     "code_for",
     "cpu_of",

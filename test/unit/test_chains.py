@@ -251,3 +251,10 @@ def test_the_same_every_time() -> None:
 def test_nothing_to_search() -> None:
     with pytest.raises(SpecError, match="a size is 0"):
         ChainSearch(Search(SMALL)).solve(products(1, 0, 2, 3, 4))
+
+
+def test_what_is_kept_while_a_chain_is_searched_is_let_go() -> None:
+    search, goal = ChainSearch(Search(SMALL)), products(1, 8, 4, 8, 4)
+    search.solve(goal)
+    assert not search._stages_of
+    assert search.complete(goal, parse("tile m by 4:\n    ?")).source == "manual" and not search._stages_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.search.steps import traffic
 from morello_mlir.spec import Spec, matmul_spec
-from morello_mlir.targets import COST_UNITS, TARGETS, get_target
+from morello_mlir.targets import COST_UNITS, CPUS, TARGETS, called, cpu_target, get_target
 from morello_mlir.tools.main import main
 from morello_mlir.tuning import tuner
 from morello_mlir.tuning.measure import Measured
@@ -30,6 +31,14 @@ TEXT = str(SPEC)
 @pytest.fixture(scope="module")
 def best():
     return Search(AVX2).solve(SPEC)
+
+
+def test_targets_are_called_by_the_cpus_that_they_plan_for():
+    zen = cpu_target("znver5", CPUS["znver5"])
+    assert [called(t) for t in (zen, replace(zen, cpu=""), TARGETS["avx2"], TARGETS["avx512"])] == [
+        "znver5", "znver5", "avx2", "avx512"
+    ]  # fmt: skip
+    assert called(replace(zen, cpu="", l3_bytes=12345)) == "avx512"
 
 
 def test_runs_multiply_down_the_loops():

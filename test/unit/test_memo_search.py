@@ -18,14 +18,13 @@ from morello_mlir.actions import child_specs, key_of
 from morello_mlir.errors import ScheduleError
 from morello_mlir.memo import locate
 from morello_mlir.memo import memo as memo_module
-from morello_mlir.memo.coordinates import key_text, memo_key, on_scale
+from morello_mlir.memo.coordinates import key_text, memo_key
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.memo import Layer, Memo, memo_for
 from morello_mlir.memo.reach import Reach, SharedTables
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import reached_record, records_of
 from morello_mlir.memo.version import space_of
-from morello_mlir.search import passes_numpy
 from morello_mlir.search.schedule import Hole, children, parse, to_text
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables
@@ -76,47 +75,33 @@ def scale_memo(tmp_path_factory):
 
 
 @settings(max_examples=4)
-@given(m=SIZES, k=st.integers(1, 20), n=SIZES, numpy=st.booleans())
-@example(m=13, k=7, n=29, numpy=True)
-@example(m=24, k=16, n=32, numpy=False)
-def test_only_the_new_part_is_solved(scale_memo, m, k, n, numpy):
-    """Tables of other sizes, on and off the scale, begin with what the memo knows, and end with the same numbers."""
-    search, dims = search_with(scale_memo), {"m": m, "k": k, "n": n}
-    root = key_of(matmul_spec(16, 12, 24, accumulate=True), SMALL)
-    source = _Recorder(search.memo)
-    plain = Tables(dims, SMALL.limits, SMALL)
-    seeded = Tables(dims, SMALL.limits, SMALL, passes_numpy if numpy else None, source)
-    plain.table(root), seeded.table(root)
-    assert plain.tables.keys() == seeded.tables.keys()
-    assert all((plain.tables[key] == seeded.tables[key]).all() for key in plain.tables)
-    assert source.seeds and all(
-        [size for size, is_known in zip(seeded.sizes[d], known, strict=True) if is_known]
-        == [size for size in seeded.sizes[d] if on_scale(size) and size <= largest]
-        for seed in source.seeds
-        for d, known, largest in zip("mkn", seed, (16, 12, 24), strict=True)
-    )
+@given(m=SIZES, k=st.integers(1, 20), n=SIZES)
+@example(m=13, k=7, n=29)
+@example(m=24, k=16, n=32)
+def test_tables_of_other_goals_are_not_read(scale_memo, m, k, n):
+    """It takes longer than solving them. Those of an interrupted search of the same goal are."""
+    search, store = search_with(scale_memo), Store(scale_memo, writable=False)
+    tables, space = Tables({"m": m, "k": k, "n": n}, SMALL.limits, SMALL), space_of(SMALL)
+    same = (m, k, n) == (16, 12, 24)
+    assert search.memo._was_begun(tables) == same == store.has_shape(space, f"scale {m}x{k}x{n}", f"off {m}x{k}x{n}")
+    spec = matmul_spec(m, k, n)
+    assert search.cost(spec) == Search(SMALL).cost(spec)
 
 
-class _Recorder:
-    """A source of tables that has seeds only, and notes them."""
-
-    def __init__(self, memo):
-        self.memo, self.seeds = memo, []
-
-    def load(self, tables, key):
-        return None
-
-    def seed(self, tables, key, block):
-        known = self.memo.seed(tables, key, block)
-        assert known is not None or "VRF" in key.memories
-        self.seeds.append(known)
-        return known
-
-    def solved(self, tables, key, block):
-        pass
+def test_tables_of_the_same_goal_are_read(scale_memo):
+    """What an interrupted search has solved is not solved again."""
+    memo, root = search_with(scale_memo).memo, key_of(matmul_spec(16, 12, 24, accumulate=True), SMALL)
+    dims = {"m": 16, "k": 12, "n": 24}
+    plain, begun = Tables(dims, SMALL.limits, SMALL), Tables(dims, SMALL.limits, SMALL, source=memo)
+    solved = plain.table(root)
+    assert memo._was_begun(begun) and (memo.load(begun, root) == solved).all()
+    assert not Store(None).has_shape(space_of(SMALL), "scale 16x12x24")
+    kept = Store(None)
+    kept.put(space_of(SMALL), "small", records_of(plain, root))
+    assert kept.has_shape(space_of(SMALL), "scale 16x12x24") and not kept.has_shape("other/1", "scale 16x12x24")
 
 
-def test_a_policy_that_cannot_be_is_no_seed(tmp_path):
+def test_a_policy_that_cannot_be_is_not_believed(tmp_path):
     """A record whose checksum is right, with tiles that are larger than what they tile."""
     path, spec = tmp_path / "memo", matmul_spec(8, 8, 16)
     search_with(path).solve(spec)
@@ -124,7 +109,7 @@ def test_a_policy_that_cannot_be_is_no_seed(tmp_path):
     for row in list(store.rows()):
         for record in store.get(row.space, row.key):
             store.put(row.space, row.target, [replace(record, actions=tuple("tile m by 96" for _ in record.actions))])
-    assert search_with(path).cost(matmul_spec(9, 8, 16)) == Search(SMALL).cost(matmul_spec(9, 8, 16))
+    assert search_with(path).cost(spec) == Search(SMALL).cost(spec)
 
 
 def test_sources_in_order(tmp_path):
