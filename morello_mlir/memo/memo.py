@@ -24,7 +24,7 @@ from ..targets import INFINITE, MAX_COST, Target
 from . import locate
 from .answers import Answers
 from .coordinates import is_answered, key_text, limit_index, memo_key
-from .record import Record, action_from
+from .record import IMPOSSIBLE, Record, action_from
 from .store import Store, log
 from .table import QUICK, block_of, records_of
 from .variants import pattern_of, table_at
@@ -33,6 +33,10 @@ from .version import space_of
 
 class Unknown(Exception):
     """The memo does not lead all the way: somewhere below there is a state without an action."""
+
+
+class Impossible(Unknown):
+    """What the memo leads to is known to have no implementation."""
 
 
 class Layer:
@@ -66,7 +70,10 @@ class Layer:
         self._records.pop(key, None)
 
     def action(self, key: TableKey, dims: Mapping[str, int], limit: int) -> Action | None:
-        """The action at one point; None where it is not known, or where there is no implementation."""
+        """The action at one point; None where it is not known, or where a complete record has no implementation.
+
+        Raises Impossible: another record says that there is none.
+        """
         for record in self.records(key):
             point = record.point(dims, limit)
             box = record.boxes.find(point) if point else -1
@@ -81,12 +88,15 @@ class Layer:
             cells, inside = _cells(record, points)
             boxes = record.boxes.find_many(cells)
             for i in np.nonzero((boxes >= 0) & inside)[0]:
-                if out[i] is None:
-                    out[i] = self.named(key, record.actions[record.boxes.action[boxes[i]]])
+                label = record.actions[record.boxes.action[boxes[i]]]
+                if out[i] is None and label != IMPOSSIBLE:
+                    out[i] = self.named(key, label)
         return out
 
     def named(self, key: TableKey, label: str) -> Action:
-        """The action that records of `key` call `label`. Raises MorelloError."""
+        """The action that records of `key` call `label`. Raises MorelloError, Impossible."""
+        if label == IMPOSSIBLE:
+            raise Impossible
         if (key, label) not in self._actions:
             action = action_from(label, key)
             if not holds(action.requires(key, self.target)):
@@ -274,10 +284,20 @@ class _Rebuild:
             # Above the tables nothing is kept: what is best follows from the answers below, of which all must be known.
             actions = explore(key, dims, self.target)
             legal = [a for a in actions if holds(a.conditions(key, dims, left, self.target))]
-            if not legal:
-                raise Unknown(f"nothing implements {key_text(key)}")
-            return min((self.taken(action, key, dims, left) for action in legal), key=lambda way: way[1])
+            ways = [way for action in legal if (way := self._possible(action, key, dims, left))]
+            if not ways:
+                raise Impossible(f"nothing implements {key_text(key)}")
+            return min(ways, key=lambda way: way[1])
         return self.taken(self.action(key, dims, left), key, dims, left)
+
+    def _possible(
+        self, action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]
+    ) -> tuple[Node, int] | None:
+        """As `taken`; None where what it leads to is known to have no implementation."""
+        try:
+            return self.taken(action, key, dims, left)
+        except Impossible:
+            return None
 
     def taken(
         self, action: Action, key: TableKey, dims: Mapping[str, int], left: Mapping[str, int]

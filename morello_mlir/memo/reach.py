@@ -20,6 +20,7 @@ from ..targets import Target, ceil_div
 from . import policy
 from .coordinates import memo_key
 from .families import Root
+from .record import IMPOSSIBLE
 from .states import States
 
 #: Tables of goals before this one, kept for the next.
@@ -129,21 +130,24 @@ class _Walk:
             while key in self.waiting:
                 points = found.unknown(np.concatenate(self.waiting.pop(key)))
                 if len(points):
-                    self._follow(key, points, found)
+                    self._follow(key, points, found, may_fail=key == root.key)
 
     def _wait(self, key: TableKey, points: np.ndarray) -> None:
         self.waiting.setdefault(key, []).append(points)
 
-    def _follow(self, key: TableKey, points: np.ndarray, found: States) -> None:
-        """Adds `points` of the table of `key` to what was found, and has their children wait."""
+    def _follow(self, key: TableKey, points: np.ndarray, found: States, *, may_fail: bool) -> None:
+        """Adds `points` of the table of `key` to what was found, and has their children wait. may_fail: they are goals,
+        for which there may be no implementation."""
         choice, actions = self.shared.policy(self.tables, key)
         # Sizes of the scale are in ascending order.
         at = [np.searchsorted(self.tables.sizes[d], points[:, i]) for i, d in enumerate(AXES)]
         codes = choice[at[0], at[1], at[2], points[:, 3]]
-        if (codes < 0).any():
-            where = tuple(points[codes < 0][0])
-            raise AssertionError(f"an optimum of {key} leads to {where}, which has no implementation")
-        for code in np.unique(codes):
+        fails = codes < 0
+        if fails.any():
+            if not may_fail:
+                raise AssertionError(f"an optimum of {key} leads to {points[fails][0]}, which has no implementation")
+            found.add(points[fails], IMPOSSIBLE)
+        for code in np.unique(codes[~fails]):
             here = points[codes == code]
             found.add(here, actions[code])
             self._leave(key, here, actions[code])

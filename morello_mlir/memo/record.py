@@ -166,6 +166,10 @@ def _read(key: str, data: bytes) -> Record:
 # ---------------------------------------------------------------- actions
 
 
+#: In the place of an action, in records that are not complete: it is known that a cell has no implementation.
+IMPOSSIBLE = "impossible"
+
+
 def action_from(label: str, key: TableKey) -> Action:
     """The action that a record calls `label`. Raises ScheduleError, SpecError."""
     name = label, key.function

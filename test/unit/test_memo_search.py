@@ -22,6 +22,7 @@ from morello_mlir.memo.coordinates import key_text, memo_key
 from morello_mlir.memo.families import Family
 from morello_mlir.memo.memo import Layer, Memo, memo_for
 from morello_mlir.memo.reach import Reach, SharedTables
+from morello_mlir.memo.record import IMPOSSIBLE
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import reached_record, records_of
 from morello_mlir.memo.version import space_of
@@ -198,6 +199,25 @@ def test_a_reached_policy_answers_goals_with_weights(tmp_path):
     store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
     for sizes in ((4, 4, 4), (3, 2, 4), (1, 4, 2)):
         spec = matmul_spec(*sizes, rhs="col_major", const=("rhs",))
+        found = search_with(None, tmp_path / "memo").solve(spec)
+        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+
+
+def test_a_reached_policy_knows_what_cannot_be_done(tmp_path):
+    """Outputs past the caches take all of k at once, which not every layout of the weight allows."""
+    reach, store = Reach(SMALL), Store(tmp_path / "memo")
+    goals = {(32, 2, 32), (32, 24, 16), (24, 32, 32)}
+    for task in Family(max_size=32, layouts=(("row_major", "row_major"), ("row_major", "const"))).tasks(SMALL):
+        shared = SharedTables(1 << 20)
+        for root in task:
+            if wanted := tuple(goals.intersection(root.sizes)):
+                reach.add(replace(root, sizes=wanted), shared)
+    past = [states for key, states in reach.tabled() if key.streams]
+    assert any(IMPOSSIBLE in states.labels for states in past)
+    assert any(set(states.labels) - {IMPOSSIBLE} for states in past)
+    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    for sizes in goals:
+        spec = matmul_spec(*sizes, const=("rhs",))
         found = search_with(None, tmp_path / "memo").solve(spec)
         assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
 
