@@ -129,7 +129,8 @@ def _give_way() -> None:
     priorities of their own.)"""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+            here = os.PRIO_PROCESS, threading.get_native_id()
+            os.setpriority(*here, os.getpriority(*here) + 5)
 
 
 class Memo:
@@ -151,7 +152,7 @@ class Memo:
         #: Solved, and not yet given to the writer; and since when.
         self._unwritten: list[tuple[Tables, TableKey]] = []
         self._since = 0.0
-        self._pending: list[Future[None]] = []
+        self._pending: list[tuple[Future[None], tuple[Tables, TableKey]]] = []
         #: Whether the file has tables of these sizes.
         self._begun: weakref.WeakKeyDictionary[Tables, bool] = weakref.WeakKeyDictionary()
         _memos.add(self)
@@ -216,11 +217,18 @@ class Memo:
     def _write(self) -> None:
         """Gives what was solved to the writer."""
         writer = self._executor()
-        self._pending += [writer.submit(self._keep, *one) for one in self._unwritten]
+        self._pending += [(writer.submit(self._keep, *one), one) for one in self._unwritten]
         self._unwritten = []
         # Whoever is faster than the writer waits for it: tables take memory.
         while len(self._pending) > MOST_PENDING:
-            self._pending.pop(0).result()
+            self._finish(*self._pending.pop(0))
+
+    def _finish(self, future: Future[None], one: tuple[Tables, TableKey]) -> None:
+        """Waits until a table is written. Whoever waits writes what the writer has not begun, which gives way."""
+        if future.cancel():
+            self._keep(*one)
+        else:
+            future.result()
 
     def _keep(self, tables: Tables, key: TableKey) -> None:
         assert self.user is not None
@@ -246,8 +254,8 @@ class Memo:
         with self._lock:
             self._write()
             pending, self._pending = self._pending, []
-        for future in pending:
-            future.result()
+        for future, one in pending:
+            self._finish(future, one)
 
 
 #: Those of this process, for its children.

@@ -336,6 +336,21 @@ def test_tables_that_wait_are_limited(tmp_path, monkeypatch):
     assert len(memo._pending) <= 3 and list(memo.user.store.rows())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own there")
+def test_the_writer_gives_way_and_nobody_waits_for_it(tmp_path):
+    """What it has not begun is written by who waits."""
+    memo, gate, held = Memo(SMALL, Store(tmp_path / "memo"), wait=False), threading.Event(), threading.Event()
+    writer = memo._executor()
+    niceness = writer.submit(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())).result()
+    assert niceness > os.getpriority(os.PRIO_PROCESS, 0) or niceness == 19
+    writer.submit(lambda: (held.set(), gate.wait()))
+    held.wait()
+    Search(SMALL, memo).solve(matmul_spec(8, 8, 16))
+    memo.flush()
+    gate.set()
+    assert search_with(tmp_path / "memo").solve(matmul_spec(8, 8, 16)).source == "memo"
+
+
 def test_a_fork_while_tables_are_written(tmp_path):
     """A child has none of its parent's threads, and waits for none of their locks."""
     memo, gate, held = Memo(SMALL, Store(tmp_path / "memo"), wait=False), threading.Event(), threading.Event()
