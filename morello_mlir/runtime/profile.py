@@ -78,7 +78,7 @@ def profile(program: Program, args: Sequence[Any], seconds: float) -> Profile:
     # All that is known of a cycle of the counter is how many there were in all of that time.
     scale = elapsed / cycles[0]
     parts = [
-        Part(kind, build.functions.get(name, name), times[i] / count, cycles[i] * scale / count)
+        Part(kind, build.functions.get(name, name), float(times[i] / count), float(cycles[i] * scale / count))
         for i, (kind, _, name) in enumerate(what.partition(" ") for what in build.counted)
         if i and times[i]
     ]
