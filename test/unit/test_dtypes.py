@@ -453,3 +453,31 @@ def test_integers_of_either_sign_are_taken_as_they_are() -> None:
     a = np.array([[-1, 2, 3], [4, -5, 6]], np.int8)
     b = np.arange(12, dtype=np.int8).reshape(3, 4)
     assert (compiled.f(a.view(np.uint8), b) == compiled.f(a, b)).all()
+
+
+@pytest.mark.parametrize("k", range(4, 10))
+@pytest.mark.parametrize("signs", ["extsi,extui", "extui,extsi", "extui,extui"])
+def test_one_dot_product_of_bytes(k: int, signs: str) -> None:
+    """LLVM makes one instruction of short ones."""
+    text = """func.func @f(%a: tensor<1xKxi8>, %b: tensor<1xKxi8>, %c: tensor<1x1xi32>) -> tensor<1x1xi32> {
+      %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+          affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : tensor<1xKxi8>, tensor<1xKxi8>) outs(%c : tensor<1x1xi32>) {
+      ^bb0(%x: i8, %y: i8, %s: i32):
+        %p = arith.LHS %x : i8 to i32
+        %q = arith.RHS %y : i8 to i32
+        %m = arith.muli %p, %q : i32
+        %t = arith.addi %s, %m : i32
+        linalg.yield %t : i32
+      } -> tensor<1x1xi32>
+      return %r : tensor<1x1xi32>
+    }"""
+    names = signs.split(",")
+    text = text.replace("K", str(k)).replace("LHS", names[0]).replace("RHS", names[1])
+    a, b = (np.random.default_rng(seed).integers(-128, 128, (1, k)).astype(np.int8) for seed in (k, k + 50))
+    wide = [
+        x.view(np.uint8 if name == "extui" else np.int8).astype(np.int64) for x, name in zip((a, b), names, strict=True)
+    ]
+    for start in (0, 7):
+        got = morello_mlir.compile(text, memo="off", threads=1).f(a, b, np.full((1, 1), start, np.int32))
+        assert got[0, 0] == start + (wide[0] * wide[1]).sum()
