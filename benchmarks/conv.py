@@ -1,6 +1,8 @@
-"""Convolutions of networks beside the installed libraries, all in one process, in turn: `python -m benchmarks conv`.
+"""Convolutions of networks beside the installed libraries, in turn: `python -m benchmarks conv`.
 
-One thread is timed by the processor's clock, so that others on the machine take nothing off; several by the wall's.
+With one thread all are in one process and timed by the processor's clock, so that others on the machine take nothing
+off. With several each is in a process of its own that is stopped while the others run, since threads of some
+libraries go on for a while after a call, and timed by the wall's clock: medians alone.
 Inputs are padded inside of what is timed (`tensor.pad` in ours), filters are known ahead. A library that is not
 installed is left out.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -244,32 +246,46 @@ def jax_(conv: Conv, image: np.ndarray, weight: np.ndarray, threads: int, target
     return lambda: compiled(x).block_until_ready()
 
 
+def expected(conv: Conv, image: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What all of them compute, from shifted views of the image."""
+    last = conv.layout == "NHWC"
+    pads, s, n = (conv.pads, conv.pads), conv.stride, conv.out
+    wide = np.pad(image[0] if last else image[0].transpose(1, 2, 0), (*pads, (0, 0)))
+    filters = conv.for_torch(weight).transpose(2, 3, 1, 0)
+    total = np.zeros((n, n, conv.f), np.float32)
+    for i, j in np.ndindex(conv.taps, conv.taps):
+        part = wide[i:, j:][: (n - 1) * s + 1 : s, : (n - 1) * s + 1 : s]
+        total += part * filters[i, j, 0] if conv.depthwise else part @ filters[i, j]
+    return (total if last else total.transpose(2, 0, 1))[None]
+
+
 PEERS = {"ours": ours, "torch": torch_, "ONNX Runtime": onnxruntime_, "XNNPACK": xnnpack, "JAX": jax_}
 
 
 # ---------------------------------------------------------------- measuring
 
 
-def prepared(conv: Conv, threads: int, target: str, names: list[str]) -> dict[str, Call]:
-    """Every library that has the convolution, its result compared with the first one's."""
+#: For `turns`.
+WORKLOADS, LIBRARIES = CONVS, tuple(PEERS)
+
+
+def build(conv: Conv, library: str, threads: int, target: str) -> Call | None:
+    """A call of a library (one of LIBRARIES); None where it is not installed or does not have the convolution. Raises
+    AssertionError where its result is wrong."""
     rng = np.random.default_rng(1)
     shape = (1, conv.size, conv.size, conv.c) if conv.layout == "NHWC" else (1, conv.c, conv.size, conv.size)
     image, weight = (rng.uniform(-0.5, 0.5, s).astype(np.float32) for s in (shape, conv.filters))
-    calls: dict[str, Call] = {}
-    want = None
-    for name in names:
-        try:
-            call = PEERS[name](conv, image, weight, threads, target)
-        except (ImportError, NotImplementedError):
-            continue
-        result = call()
-        got = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
-        want = got if want is None else want
-        np.testing.assert_allclose(
-            got, want, atol=1e-5 * conv.c * conv.taps**2, rtol=1e-3, err_msg=f"{name}, {conv.label}"
-        )
-        calls[name] = call
-    return calls
+    try:
+        call = PEERS[library](conv, image, weight, threads, target)
+    except (ImportError, NotImplementedError):
+        return None
+    result = call()
+    got = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
+    atol = 1e-5 * conv.c * conv.taps**2
+    np.testing.assert_allclose(
+        got, expected(conv, image, weight), atol=atol, rtol=1e-3, err_msg=f"{library}, {conv.label}"
+    )
+    return call
 
 
 def sample(call: Call, clock: Callable[[], float]) -> float:
@@ -292,14 +308,8 @@ def run(
     print(f"| convolution, {threads} thread{'s' * (threads > 1)} | {' | '.join(chosen)} | ours / best |")
     print("|---" * (len(chosen) + 2) + "|")
     rows = []
-    clock = time.process_time if threads == 1 else time.perf_counter
-    for conv in (c for c in CONVS if only in c.label):
-        calls = prepared(conv, threads, target, chosen)
-        times: dict[str, list[float]] = {name: [] for name in calls}
-        with window():
-            for _ in range(rounds):
-                for name, call in calls.items():
-                    times[name].append(sample(call, clock))
+    wanted = [conv for conv in CONVS if only in conv.label]
+    for conv, times in (_together if threads == 1 else _apart)(wanted, chosen, threads, target, rounds, window):
         amount = conv.operations / 1e9
         speed = {n: (amount / statistics.median(t), amount / min(t)) for n, t in times.items()}
         cells = [f"{speed[n][0]:.0f} ({speed[n][1]:.0f})" if n in speed else "" for n in chosen]
@@ -307,6 +317,32 @@ def run(
         print(f"| {label} | {' | '.join(cells)} | {_ratio(speed)} |", flush=True)
         rows.append({"conv": label, "gflops": speed})
     return rows
+
+
+#: A convolution, and seconds a call of every library that has it.
+_Timed = Iterator[tuple[Conv, dict[str, list[float]]]]
+
+
+def _together(wanted: list[Conv], names: list[str], threads: int, target: str, rounds: int, window: Any) -> _Timed:
+    """All in this process."""
+    for conv in wanted:
+        calls = {n: call for n in names if (call := build(conv, n, threads, target)) is not None}
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        with window():
+            for _ in range(rounds):
+                for name, call in calls.items():
+                    times[name].append(sample(call, time.process_time))
+        yield conv, times
+
+
+def _apart(wanted: list[Conv], names: list[str], threads: int, target: str, rounds: int, window: Any) -> _Timed:
+    """Each library in a process of its own; medians."""
+    from .turns import measure
+
+    by_label = {conv.label: conv for conv in wanted}
+    with window():
+        for label, took in measure("conv", list(by_label), threads, target, rounds):
+            yield by_label[label], {name: [took[name]] for name in names if name in took}
 
 
 def _ratio(speed: dict[str, tuple[float, float]]) -> str:
