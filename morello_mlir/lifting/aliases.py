@@ -55,6 +55,8 @@ class Aliases:
         self._calls: dict[str, list[Any]] = defaultdict(list)
         self._functions: dict[str, list[Any]] = defaultdict(list)
         self._addressed: set[str] = set()
+        self._constants: set[str] = set()
+        self._variables: set[str] = set()
         self._open: dict[str, bool] = {}
         self._roots: dict[Any, frozenset[Any]] = {}
         self._ops = list(nested_ops(module))
@@ -63,21 +65,29 @@ class Aliases:
                 self._calls[_symbol(op, "callee")].append(op)
             elif op.name == "func.func":
                 self._functions[_symbol(op, "sym_name")].append(op)
+            elif op.name == "memref.global":
+                kind = self._constants if "constant" in op.attributes else self._variables
+                kind.add(_symbol(op, "sym_name"))
             elif op.name == "func.constant":
                 self._addressed.add(_symbol(op, "value"))
 
     def is_open(self, op: Any) -> bool:
-        """Whether an op is a call of a function here that can be seen to reach no memory but that of its operands."""
+        """Whether an op is a call of a function here that can be seen to reach no memory but that of its operands, and
+        constants."""
         if op.name != "func.call":
             return False
         name = _symbol(op, "callee")
         if name not in self._open:
             functions = self._functions.get(name, [])
             ops = [each for function in functions for each in nested_ops(function)]
-            kinds = {each.name.partition(".")[0] for each in ops if each.name != "func.return"}
-            known = kinds <= set(_KEEPING) | {"math"} and all(each.name != "memref.get_global" for each in ops)
-            self._open[name] = bool(ops) and len(functions) == 1 and known
+            self._open[name] = bool(ops) and len(functions) == 1 and all(map(self._reaches_nothing, ops))
         return self._open[name]
+
+    def _reaches_nothing(self, op: Any) -> bool:
+        """Whether an op reaches no memory but that of its operands, and constants."""
+        if op.name == "memref.get_global":
+            return _symbol(op, "name") in self._constants - self._variables
+        return op.name == "func.return" or op.name.partition(".")[0] in (*_KEEPING, "math")
 
     def may_overlap(self, a: Any, b: Any) -> bool:
         """Whether two memref values may share an element. False is certain (under the assumption above)."""

@@ -155,6 +155,8 @@ def holds_until(padding: Padding, reader: Any, outputs: Sequence[Any], aliases: 
         if copied and op.name not in VIEWS:
             if len(op.regions) and not op.name.startswith("linalg."):
                 return False
+            if op.name == "func.call" and not aliases.is_open(op):
+                return False
             if any(is_memref(v) and aliases.may_overlap(v, source) for v in op.operands):
                 return False
         copied = copied or op == padding.copy

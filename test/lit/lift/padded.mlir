@@ -67,6 +67,26 @@ func.func @overwritten(%a: memref<1x64x64x64xf32>, %w: memref<3x3x64xf32>, %o: m
   return
 }
 
+// What is called may write to what is padded, a variable of the module: the buffer stays.
+// CHECK-LABEL: func.func @called
+// CHECK:         memref.alloc() : memref<10x10xf32>
+// CHECK:         call @elsewhere
+// CHECK:         call @morello_map_
+memref.global "private" @variable : memref<8x8xf32>
+func.func private @elsewhere()
+func.func @called(%o: memref<10x10xf32>) {
+  %z = arith.constant 1.0 : f32
+  %a = memref.get_global @variable : memref<8x8xf32>
+  %p = memref.alloc() : memref<10x10xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<10x10xf32>)
+  %i = memref.subview %p[1, 1] [8, 8] [1, 1] : memref<10x10xf32> to memref<8x8xf32, strided<[10, 1], offset: 11>>
+  memref.copy %a, %i : memref<8x8xf32> to memref<8x8xf32, strided<[10, 1], offset: 11>>
+  func.call @elsewhere() : () -> ()
+  linalg.exp ins(%p : memref<10x10xf32>) outs(%o : memref<10x10xf32>)
+  memref.dealloc %p : memref<10x10xf32>
+  return
+}
+
 // What is padded has no strides: the buffer stays.
 // CHECK-LABEL: func.func @without_strides
 // CHECK:         memref.alloc() : memref<200x32x32xf32>

@@ -122,7 +122,7 @@ func.func @reshaped(%a: memref<8x8xf32>, %b: memref<8x16xf32>, %c: memref<8x16xf
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d1)>
 
-// A call between, of a function that is seen to reach nothing but its operands: it makes one of the extras.
+// A call between, of a function that is seen to reach nothing but its operands and a constant: it makes one of the extras.
 // CHECK-LABEL: func.func @call_between
 // CHECK: call @other
 // CHECK: call @morello_matmul
@@ -145,7 +145,9 @@ func.func @call_between(%a: memref<8x8xf32>, %b: memref<8x16xf32>, %v: memref<16
   memref.dealloc %w : memref<16xf32>
   return
 }
+memref.global "private" constant @ones : memref<16xf32> = dense<1.0>
 func.func private @other(%v: memref<16xf32>, %w: memref<16xf32>) {
-  linalg.exp ins(%v : memref<16xf32>) outs(%w : memref<16xf32>)
+  %c = memref.get_global @ones : memref<16xf32>
+  linalg.add ins(%v, %c : memref<16xf32>, memref<16xf32>) outs(%w : memref<16xf32>)
   return
 }

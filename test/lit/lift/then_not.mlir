@@ -120,9 +120,9 @@ func.func @position(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 
-// Calls of what is not seen, of what calls others, and with the sums.
+// Calls of what is not seen, of what calls others, with the sums, and of what reaches a variable.
 // CHECK-LABEL: func.func @calls
-// CHECK-COUNT-3: linalg.generic
+// CHECK-COUNT-4: linalg.generic
 func.func @calls(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>, %d: memref<8x8xf32>) {
   %zero = arith.constant 0.0 : f32
   %t = memref.alloc() : memref<8x8xf32>
@@ -150,7 +150,21 @@ func.func @calls(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>, 
     %r = arith.addf %x, %x : f32
     linalg.yield %r : f32
   }
+  linalg.fill ins(%zero : f32) outs(%t : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%t : memref<8x8xf32>)
+  func.call @counts() : () -> ()
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %r = arith.addf %x, %x : f32
+    linalg.yield %r : f32
+  }
   memref.dealloc %t : memref<8x8xf32>
+  return
+}
+memref.global "private" @count : memref<8x8xf32>
+func.func private @counts() {
+  %c = memref.get_global @count : memref<8x8xf32>
+  linalg.exp ins(%c : memref<8x8xf32>) outs(%c : memref<8x8xf32>)
   return
 }
 func.func private @elsewhere()
