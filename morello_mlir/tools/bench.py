@@ -188,7 +188,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32")
     parser.add_argument("--transposed", choices=("lhs", "rhs"), action="append", default=[],
                         help="an operand that is stored transposed (may be given twice)")  # fmt: skip
-    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512 (default: host)")
+    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512, or a CPU (default: host)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads for both (default: 1)")
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="samples of each (default: 15)")
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")

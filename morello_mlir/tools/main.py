@@ -14,7 +14,7 @@ TOOL = "morello"
 #: name -> (module, one line of help). A module has `add_arguments(parser)` and `run(options) -> exit status`.
 COMMANDS = {
     "explain": ("morello_mlir.tools.explain", "show the chosen schedule with costs and traffic per step"),
-    "memo": ("morello_mlir.tools.memo", "look into memos, verify, merge, export"),
+    "memo": ("morello_mlir.tools.memo", "look into memos, verify, merge, export, import, pack"),
     "precompute": ("morello_mlir.tools.precompute", "fill the memo for a family of goals, in parallel"),
     "calibrate": ("morello_mlir.tools.calibrate", "measure this machine and fit the cost model to it"),
     "bench": ("morello_mlir.tools.bench", "time contractions beside numpy's BLAS"),
