@@ -71,6 +71,20 @@ def test_emit(matmul):
     assert (matmul / "m.o").read_bytes()[:4] == b"\x7fELF"
 
 
+def test_an_object_file_does_not_go_to_a_terminal(matmul):
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "morello_mlir.tools.run", "--no-morello", matmul / "m.mlir", "--emit", "obj"]
+    try:
+        done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert "name a file with -o" in done.stderr
+    piped = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert piped.stdout[:4] == b"\x7fELF"
+
+
 def test_unusable_input(matmul):
     (matmul / "bad.npz").write_text("not a zip")
     (matmul / "short.npz").write_bytes((matmul / "args.npz").read_bytes()[:200])
