@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = f"{', '.join(FAMILIES)}; {PEERS} stands alone and has options of its own"
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
-    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512")
+    parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512, or a CPU")
     parser.add_argument(
         "--threads", type=int, help="of contractions, conv, fused, streaming (1) and models (1, then 2)"
     )
@@ -74,18 +74,17 @@ def _same_instructions(target: str) -> None:
 
 def _host(target: str) -> dict[str, str]:
     import numpy
-    import threadpoolctl
 
-    from morello_mlir.targets import get_target
+    from morello_mlir.targets import called, get_target
+    from morello_mlir.tools.bench import numpy_blas
 
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    blas = next((p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"), {})
     return {
         "date": subprocess.run(["date", "-I"], capture_output=True, text=True, check=False).stdout.strip(),
         "commit": commit.stdout.strip() or "unknown",
         "cpu": _cpu(),
-        "target": get_target(target).name,
-        "numpy": f"{numpy.__version__}, {blas.get('internal_api')} {blas.get('version')} ({blas.get('architecture')})",
+        "target": called(get_target(target)),
+        "numpy": f"{numpy.__version__}, {numpy_blas()}",
         "python": platform.python_version(),
     }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -149,6 +151,16 @@ def interleave(calls: dict[str, Callable[[], Any]], rounds: int, pause: float = 
     return samples
 
 
+def numpy_blas() -> str:
+    """numpy's BLAS: name, version, the CPU that its kernels are for, and whether the environment says which."""
+    import threadpoolctl
+
+    blas: dict[str, Any] = next((p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"), {})
+    text = f"{blas.get('internal_api')} {blas.get('version')} ({blas.get('architecture')})"
+    forced = [f"{v}={os.environ[v]}" for v in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if os.environ.get(v)]
+    return f"{text}, as {' and '.join(forced)} has it" if forced else text
+
+
 def _repeats(call: Callable[[], Any]) -> int:
     call()
     start = time.perf_counter()
@@ -212,4 +224,5 @@ def _run(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
         rows.append(measure(Workload(m, k, n, options.dtype, tuple(options.transposed)), target=options.target,
                             threads=thread_count(options.threads), rounds=max(1, options.rounds)))  # fmt: skip
     print(json.dumps([r.record() for r in rows], indent=2) if options.json else table(rows))
+    print(f"numpy's BLAS: {numpy_blas()}", file=sys.stderr)
     return 0

@@ -154,6 +154,18 @@ def test_shapes_that_cannot_be_timed(shape: str) -> None:
     assert f"the shape '{shape}'" in done.stderr
 
 
+@pytest.mark.parametrize("wanted", ["Haswell", None])
+def test_bench_names_the_blas(wanted: str | None) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    if wanted:
+        environment["OPENBLAS_CORETYPE"] = wanted
+    command = [sys.executable, "-m", "morello_mlir.tools.main", "bench", "4x4x4", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
+    assert done.returncode == 0
+    assert "numpy's BLAS: " in done.stderr
+    assert (", as OPENBLAS_CORETYPE=Haswell has it" in done.stderr) == bool(wanted)
+
+
 def test_crashes_are_named_with_what_was_running(capfd: pytest.CaptureFixture[str]) -> None:
     def crash(notebook: _cli.Notebook) -> int:
         notebook.note("pass 'x'")
