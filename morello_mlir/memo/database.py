@@ -33,8 +33,8 @@ def vacuum(path: Path, *, alone: bool = False) -> None:
         if alone:
             connection.execute("DELETE FROM runs")
             connection.execute("PRAGMA journal_mode = DELETE")
-            # Records are small: their last pages would be half empty.
-            connection.execute("PRAGMA page_size = 1024")
+            # Records are small: pages of a KiB hold one, and are half empty.
+            connection.execute("PRAGMA page_size = 512")
         connection.execute("VACUUM")
     finally:
         connection.close()
