@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..targets import Target, get_target, thread_count
+from ..targets import Target, called, get_target, thread_count
 
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
@@ -154,7 +154,7 @@ def _fill(options: argparse.Namespace, target: Target, path: Path, families: lis
     jobs, shared = precompute.share_memory(parse_size(options.memory_cap), options.jobs)
     tasks = precompute.tasks_of(families, target, store, options.tables, shared)
     goals = sum(t.goals for t in tasks)
-    name = target.cpu or target.name
+    name = called(target)
     with precompute.open_pool(jobs, options.dask) as pool, _progress(name, goals) as advance:
         precompute.run(tasks, pool, store, target, lambda task, records: advance(task.goals))
     if not store.writable:
