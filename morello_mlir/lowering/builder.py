@@ -313,7 +313,9 @@ class Builder:
         """The first `width` lanes of a vector of `lanes` to `at`, `stride` apart. Touches nothing else."""
         lanes = lanes or self.machine.lanes
         t = self.machine.vector(lanes, mem.dtype)
-        if stride != 1 and width > 1:
+        if (stride != 1 and width > 1) or width == 1 < lanes:
+            # One lane is no masked store: LLVM 22 makes a scalar store of what the lane was truncated from of it, which
+            # writes over its neighbours.
             for i in range(width):
                 self._store_lane(value, i, t, mem, self.add(at, i * stride))
         elif width == lanes:

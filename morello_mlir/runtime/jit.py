@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,10 +117,21 @@ def _versions() -> tuple[str, ...]:
     return (llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), platform.machine())
 
 
+@lru_cache(maxsize=1)
+def _finish_before_forks() -> None:
+    """Has forks wait for calls of LLVM that other threads are in: a child would find llvmlite's lock taken for ever."""
+    import llvmlite.binding as llvm
+
+    lock = llvm.ffi.lib._lock
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
+
+
 @lru_cache(maxsize=4)
 def _machine(level: int, cpu: str, features: str) -> Any:
     import llvmlite.binding as llvm
 
+    _finish_before_forks()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # The defaults for relocation and code model fail an assertion when the code is far from the process's own.

@@ -85,39 +85,6 @@ def test_the_general_path_agrees_with_the_fast_one():
     assert np.array_equal(module(memoryview(a), b, c), want)
 
 
-_FORKING = """
-import os, sys, threading, time
-import numpy as np
-import morello_mlir
-f = morello_mlir.compile(sys.argv[1], cache=False, threads=1).functions["matmul"]
-square = lambda n: np.ones((n, n), np.float32)
-f(square(3), square(3), square(3))  # so that no module is being imported: Python itself forks badly then
-others = [threading.Thread(target=f, args=[square(n)] * 3) for n in (40, 41)]
-for other in others:
-    other.start()
-time.sleep(float(sys.argv[2]))
-child = os.fork()
-if child == 0:
-    found = f(square(7), square(7), square(7))
-    os._exit(0 if (found == 8).all() else 1)
-status = os.waitpid(child, 0)[1]
-for other in others:
-    other.join()
-print(status)
-"""
-
-
-@pytest.mark.parametrize("moment", [0.0, 0.05, 0.15])
-def test_a_fork_while_others_compile(moment):
-    """The child compiles the same function, though the threads that were about it are gone."""
-    text = matmul_text("?", "?", "?")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _FORKING, text, str(moment)],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "0", done.stderr
-
-
 def test_any_source(tmp_path):
     from mlir import ir
 

@@ -133,3 +133,25 @@ def test_sums_that_are_the_same_along_a_dim_of_the_output(m, n, k):
     )
     v = numbers((m, k))
     check(compiled(p, y)(v), np.repeat(v.sum(1, dtype="f8")[:, None], n, 1))
+
+
+@pytest.mark.parametrize("size", [1, 9, 17, 33, 65])
+@pytest.mark.parametrize(("wide", "narrow"), [("i32", "i8"), ("i16", "i8"), ("i32", "i16"), ("i64", "i32")])
+def test_a_last_element_that_is_truncated_leaves_its_neighbours_alone(wide, narrow, size):
+    module = morello_mlir.compile(
+        f"""func.func @f(%x: memref<{size}x{wide}>, %y: memref<{size}x{narrow}>) {{
+          linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+              iterator_types = ["parallel"]}} ins(%x : memref<{size}x{wide}>) outs(%y : memref<{size}x{narrow}>) {{
+          ^bb0(%a: {wide}, %b: {narrow}):
+            %c = arith.trunci %a : {wide} to {narrow}
+            linalg.yield %c : {narrow}
+          }}
+          return
+        }}""",
+        memo="off",
+        threads=1,
+    )
+    dtype = f"int{narrow[1:]}"
+    x, memory = np.arange(size, dtype=f"int{wide[1:]}"), np.full(size + 64, 77, dtype)
+    module.f(x, memory[:size])
+    np.testing.assert_array_equal(memory, [*range(size), *[77] * 64])

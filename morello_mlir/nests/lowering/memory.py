@@ -285,7 +285,9 @@ class Memory:
 
     def _store(self, place: Place, tile: Tile, at: Index, x: str, streaming: bool) -> None:
         stride, t = place.strides[self.vector], f"vector<{self.lanes}x{place.dtype}>"
-        if stride == 0:
+        if stride == 0 or tile.live == 1:
+            # One lane is no masked store: LLVM 22 makes a scalar store of what the lane was truncated from of it, which
+            # writes over its neighbours.
             self._store_lane(place, at, x, 0)
         elif stride != 1 or (tile.live is not None and place.dtype == "i1"):
             live = self.lanes if tile.live is None else tile.live
