@@ -21,6 +21,15 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
+def check_sound(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError, an error that `is_damage` knows, where the trees of the file are not in order."""
+    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if said != "ok":
+        error = sqlite3.DatabaseError(f"database disk image is malformed: {said.splitlines()[-1]}")
+        error.sqlite_errorname = "SQLITE_CORRUPT"
+        raise error
+
+
 def is_busy(error: sqlite3.DatabaseError) -> bool:
     """Whether another process holds the file."""
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))

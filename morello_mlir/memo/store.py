@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from .database import connect, is_busy, is_damage, move_aside
+from .database import check_sound, connect, is_busy, is_damage, move_aside
 from .record import DamagedRecord, Record, decode, encode
 from .version import FORMAT, READABLE
 
@@ -119,6 +119,7 @@ class Store:
         self._warned: set[str] = set()
         self._memory: dict[tuple[str, str], dict[str, Record]] = {}
         self._connection: sqlite3.Connection | None = None
+        self._examined: sqlite3.Connection | None = None
         self._tried = False
         _stores.add(self)
 
@@ -161,6 +162,7 @@ class Store:
     def _write(
         self, connection: sqlite3.Connection, space: str, target: str, batch: list[tuple[Record, bytes]]
     ) -> bool:
+        self._examine(connection)
         with _transaction(connection):
             for record, data in batch:
                 held = connection.execute("SELECT shape FROM records WHERE space = ? AND key = ?", (space, record.key))
@@ -175,6 +177,13 @@ class Store:
                 row = (space, record.key, record.shape, target, len(record.boxes), record.specs, data)
                 connection.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return True
+
+    def _examine(self, connection: sqlite3.Connection) -> None:
+        """Before the first records are written through a connection: what is written into a damaged tree may not be
+        found again. Raises sqlite3.DatabaseError."""
+        if self._examined is not connection:
+            check_sound(connection)
+            self._examined = connection
 
     def _decoded(self, space: str, key: str, shape: str, data: bytes) -> Record | None:
         try:
