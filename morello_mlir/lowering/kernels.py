@@ -188,17 +188,14 @@ def _through_window(
         return _at_edges(b, inputs, at, s, tile, left)
     if here.bounds and here.bounds[0] == here.bounds[1]:
         return tile
-    if here.bounds:
-        with b.carrying_loop(*here.bounds, 1, tile.values, b.machine.vector()) as (i, carried):
+    bounds = here.bounds
+    if not bounds and below and (math.prod(d.count for d in digits) > _FEW or _comes_back(here, s, tile)):
+        bounds = 0, here.count
+    if bounds:
+        with b.carrying_loop(*bounds, 1, tile.values, b.machine.vector()) as (i, carried):
             start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
             rest = below or [Digit(1, here.lhs, here.rhs)]
             inside = _through_window(b, inputs, start, s, tile.with_values(carried.args), (rest, ahead))
-            carried.results = list(inside.values)
-        return tile.with_values(carried.results)
-    if below and (math.prod(d.count for d in digits) > _FEW or _comes_back(here, s, tile)):
-        with b.carrying_loop(0, here.count, 1, tile.values, b.machine.vector()) as (i, carried):
-            start = b.add(at[0], b.mul(i, here.lhs)), b.add(at[1], b.mul(i, here.rhs))
-            inside = _through_window(b, inputs, start, s, tile.with_values(carried.args), (below, ahead))
             carried.results = list(inside.values)
         return tile.with_values(carried.results)
     if below:
