@@ -3,20 +3,13 @@
 from .ahead import PackAheadAction
 from .amx import TILE_KERNELS, TileKernel, rows_at_once
 from .base import Action, Child, reason
+from .broadcast import STEPS_OF_FOUR, is_spread
+from .dots import DOT_KERNELS, PAIRS_IN_FLIGHT, DotFma, in_flight
+from .kernel import KernelAction
 from .move import MoveAction, form_of
+from .pairs import PAIR_KERNELS, PairKernel
 from .parallel import ParallelTile, SerialAction
 from .registry import KERNELS
-from .select import (
-    DOT_KERNELS,
-    PAIR_KERNELS,
-    PAIRS_IN_FLIGHT,
-    STEPS_OF_FOUR,
-    DotFma,
-    KernelAction,
-    PairKernel,
-    in_flight,
-    is_spread,
-)
 from .space import (
     action_of,
     check,

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from ..targets import Target, Tiles, ceil_div, fixed
 from .base import Condition
+from .kernel import CACHES, Form, KernelAction
 from .move import GROUP_BYTES
-from .select import CACHES, Form, KernelAction
 from .state import Dims, TableKey, footprint, maximum, minimum
 
 #: Rows of a tile, and columns of one that holds sums.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .amx import TILE_KERNELS
-from .select import DOT_KERNELS, PAIR_KERNELS, BroadcastFma, KernelAction, Scalar
+from .broadcast import BroadcastFma
+from .dots import DOT_KERNELS
+from .kernel import KernelAction, Scalar
+from .pairs import PAIR_KERNELS
 
 
 @dataclass(frozen=True)
