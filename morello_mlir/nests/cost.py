@@ -1,98 +1,20 @@
 """What schedules of nests cost (docs/nests.md). Cycles until the end, where `fixed` makes integers of them.
 
-A sweep takes max(C, M) + overlap * min(C, M): C is what its instructions take, M what its lines do (see `touch`). To
-that come, for each group, setting out, combining lanes, and what is computed once per row.
+A sweep takes max(C, M) + overlap * min(C, M): C is what its instructions take (`instructions`), M what its lines do
+(`tour`). To that come, for each group, setting out, combining lanes, and what is computed once per row.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
 
 from ..search.schedule import Node, Parallel
 from ..targets import LINE, Target, fixed
-from ..targets.streams import LEVELS, PerLine, scaled
-from .facts import Facts
-from .ops import REDUCE, element_bytes, is_float
+from .instructions import Instructions
 from .plan import PassPlan, RowsPlan, innermost, is_straight
 from .spec import NestSpec
-from .touch import Key, Layout, key_of_operand
-
-#: Ops of more instructions than LONG have constants of their own; but for those of more than CALL, which are calls.
-LONG, CALL = 4, 100
-#: Tables by which a sum of lines is their number at one level.
-COUNTING = {level: PerLine(*(float(level == other) for other in LEVELS)) for level in LEVELS}
-#: Elements so far apart, at most, are picked from vectors of all that lies between.
-INTERLEAVED = 4
-#: Instructions of a turn of a loop beside its work.
-TURN = 3
-
-
-#: Of two passes in one loop, the share of the smaller one's vectors that are alive beside the larger one's.
-AT_ONCE = 0.3
-#: Registers, at least, for what is not held.
-TEMPORARY = 2
-#: Accumulators that are worth having for each vector of a reduction, over all points of a group.
-IN_FLIGHT = 8
-
-
-@lru_cache(maxsize=1 << 14)
-def places(tile: tuple[tuple[int, int], ...]) -> int:
-    """How many different sums of a multiple of each step there are; tile: (how many multiples from 0, the step)."""
-    found = {0}
-    for count, step in tile:
-        found = {x + i * step for x in found for i in range(count)}
-    return len(found)
-
-
-@dataclass(slots=True)
-class Work:
-    """What a sweep of one group does: cycles of units, counts of instructions, iterations; the vectors that are held
-    all the way (accumulators, values of rows, constants), how many of one value are computed side by side, and how
-    often an accumulator is met in an iteration."""
-
-    arithmetic: float = 0.0
-    instructions: float = 0.0
-    loads: float = 0.0
-    stores: float = 0.0
-    turns: float = 0.0
-    chain: float = 0.0
-    held: float = 0.0
-    beside: float = 1.0
-    again: float = 1.0
-    extra: float = 0.0
-
-    def __add__(self, other: Work) -> Work:
-        """Both in one loop."""
-        return Work(
-            self.arithmetic + other.arithmetic,
-            self.instructions + other.instructions,
-            self.loads + other.loads,
-            self.stores + other.stores,
-            max(self.turns, other.turns),
-            max(self.chain, other.chain),
-            self.held + other.held,
-            max(self.beside, other.beside) + AT_ONCE * min(self.beside, other.beside),
-            max(self.again, other.again),
-            self.extra + other.extra,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Cycles of cache lines: of those that pass through the caches, and of those written past them."""
-
-    cached: float = 0.0
-    past: float = 0.0
-
-    def __add__(self, other: Lines) -> Lines:
-        return Lines(self.cached + other.cached, self.past + other.past)
-
-    @property
-    def total(self) -> float:
-        return self.cached + self.past
+from .touch import Layout
+from .tour import Lines, Tour
 
 
 class RowsModel:
@@ -101,11 +23,8 @@ class RowsModel:
     def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
         self.spec, self.target, self.s = spec, target, target.streams
         self.near = near
-        # What is written past the caches, all threads wait for.
-        self.past = scaled(self.s.past, spec.among)
-        self.absorbed = Facts(spec.body).absorbed
+        self.instructions = Instructions(spec, target)
         self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
-        self._work: dict[object, Work] = {}
 
     def layout(self, plan: RowsPlan) -> Layout:
         group = tuple(n if s else min(t, n) for n, s, t in zip(self.spec.dims, self.spec.scan, plan.tile, strict=True))
@@ -143,10 +62,10 @@ class RowsModel:
         """Cycles of the instructions of passes that are one sweep, over all groups."""
         total = 0.0
         for shape, count in layout.shapes:
-            work = self.work(passes[0], layout, shape, plan)
+            work = self.instructions.work(passes[0], layout, shape, plan)
             for p in passes[1:]:
-                work = work + self.work(p, layout, shape, plan)
-            total += count * self.busy(work)
+                work = work + self.instructions.work(p, layout, shape, plan)
+            total += count * self.instructions.busy(work)
         return total
 
     def setting_out(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
@@ -155,8 +74,8 @@ class RowsModel:
             return 0.0
         total = 0.0
         for shape, count in layout.shapes:
-            loops = any(self.work(p, layout, shape, plan).turns > 1 for p in passes)
-            vectors = 1 if self.spec.scan[layout.vector] else self.units(layout, shape)[layout.vector]
+            loops = any(self.instructions.work(p, layout, shape, plan).turns > 1 for p in passes)
+            vectors = 1 if self.spec.scan[layout.vector] else self.instructions.units(layout, shape)[layout.vector]
             total += count * (self.s.sweep if loops else self.s.straight * vectors)
         return total
 
@@ -164,7 +83,9 @@ class RowsModel:
         """What comes to the sweeps, over all groups: combining lanes, what is computed once per row."""
         total = 0.0
         for shape, count in layout.shapes:
-            each = self.values(plan.before, layout, shape) + sum(self.between(p, layout, shape) for p in plan.passes)
+            each = self.instructions.values(plan.before, layout, shape) + sum(
+                self.instructions.between(p, layout, shape) for p in plan.passes
+            )
             total += count * each
         if plan.pipelined:
             inner = innermost(plan)
@@ -174,313 +95,16 @@ class RowsModel:
             total += restarts * max(late for sweep in plan.sweeps for _, late in sweep) * self.s.ramp
         return total
 
-    # ------------------------------------------------------------ memory
-
     def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[Lines]:
         """By pass: cycles of the lines that all groups touch. past: all outputs are written past the caches, instead of
         those of passes that say so."""
-        tour = _Tour(self, plan, layout, past)
+        tour = Tour(self.target, plan, layout, past=past)
         return [tour.visit(j, p) for j, p in enumerate(plan.passes)]
 
     def moved(self, plan: RowsPlan, layout: Layout) -> list[dict[tuple[str, str], int]]:
         """By pass: bytes that all groups move, by (from, to) memory."""
-        tour = _Tour(self, plan, layout, False)
+        tour = Tour(self.target, plan, layout)
         return [tour.moved(j, p) for j, p in enumerate(plan.passes)]
-
-    # ------------------------------------------------------------ instructions
-
-    def busy(self, w: Work) -> float:
-        """Cycles of a sweep of one group."""
-        s = self.s
-        busy = max(w.arithmetic, w.loads * s.loads, w.stores * s.stores, (w.instructions + TURN * w.turns) / s.issue)
-        spilled = max(0.0, w.held + max(TEMPORARY, s.live * w.beside) - self.target.registers)
-        return max(busy, w.chain) + w.turns * (s.loop + w.again * spilled * s.spill) + w.extra
-
-    def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
-        """Of pass `p` for one group of `shape` (steps along every dim)."""
-        stores = tuple(s.value for s in p.stores)
-        corrected = tuple(v for v in p.loads if v in plan.stored and self._scaled(plan, v))
-        what = (p.reductions, p.outputs, p.loads, p.compute, stores, corrected)
-        key = (layout.vector, shape, p.step.unroll, p.step.online, what)
-        if key not in self._work:
-            self._work[key] = self._count(p, layout, shape, len(corrected))
-        return self._work[key]
-
-    def _scaled(self, plan: RowsPlan, value: int) -> bool:
-        """Whether a stored value must be corrected for the maximum of its block."""
-        return any(p.step.online and value in p.scaling for p in plan.passes if value in {s.value for s in p.stores})
-
-    def _count(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], corrected: int) -> Work:
-        spec, s = self.spec, self.s
-        units = self.units(layout, shape)
-        side = {d: min(p.unroll(d), units[d]) for d in spec.scan_dims}
-        turns = math.prod(-(-units[d] // side[d]) for d in spec.scan_dims)
-        w = Work(turns=turns)
-        long: set[str] = set()
-        for v in p.compute:
-            n = self.instances(v, units, side)
-            value = spec.body.values[v]
-            if (value.is_leaf and value.op != "index") or v in self.absorbed:
-                continue
-            # A sum of products is one instruction for both.
-            cycles, unit = (s.fma, s.fma) if self.fuses(v) else (self.op(v), s.arithmetic)
-            w.arithmetic += n * cycles
-            w.instructions += n * cycles / unit
-            # Accumulators take one step after the other, each from a register or two that are being loaded.
-            w.beside = max(w.beside, self._points(v, units) / 2 if value.reduces else n / max(1, turns))
-            if s.counts.get(value.op, 1) > LONG:
-                long.add(value.op)
-        for v in p.loads:
-            self._access(w, v, self._reads(v, units, side, layout), layout, s.gather)
-        for k in p.outputs:
-            n = math.prod(units[d] for d in range(len(units)) if spec.outputs[k].strides[d] or spec.scan[d] is False)
-            self._scattered(w, spec.outputs[k].strides[layout.vector], n, layout)
-        for st in p.stores:
-            stride = 1 if st.output is None else spec.outputs[st.output].strides[layout.vector]
-            self._scattered(w, stride, self.instances(st.value, units, side), layout)
-        full = math.prod(units[d] for d in range(len(units)))
-        w.arithmetic += corrected * full * s.arithmetic
-        w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + sum(map(self._constants, long))
-        w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
-        if turns == 1 and spec.scan_dims and not spec.scan[layout.vector]:
-            # Straight code does one vector after the other.
-            w.held /= units[layout.vector]
-            w.beside = max(1.0, w.beside / units[layout.vector])
-        if p.reductions:
-            w.chain = turns * s.latency
-            steps = math.prod(side.values())
-            w.again = max(steps * self._points(r, units) / self._accumulators(r, units, side) for r in p.reductions)
-        if p.maximum is not None:
-            self._online(w, p, units, side, turns, layout)
-        return w
-
-    def units(self, layout: Layout, shape: Sequence[int]) -> list[int]:
-        """Steps along every dim: vectors along the vector dim."""
-        return [-(-n // layout.lanes) if d == layout.vector else n for d, n in enumerate(shape)]
-
-    def instances(self, v: int, units: Sequence[int], side: dict[int, int]) -> float:
-        """How often value `v` is computed in a sweep: once for unrolled steps along which it does not vary."""
-        along = self.spec.varies[v]
-        if self.spec.body.values[v].reduces:
-            # An accumulator takes every step.
-            along = along | frozenset(self.spec.scan_dims)
-        n = 1.0
-        for d, count in enumerate(units):
-            n *= count if d in along else -(-count // side[d]) if d in side else 1
-        return n
-
-    def _accumulators(self, r: int, units: Sequence[int], side: dict[int, int]) -> float:
-        """As many as the latency asks for, and no more than there are steps side by side."""
-        own = self._points(r, units)
-        return own * max(1, min(math.prod(side.values()), -(-IN_FLIGHT // own)))
-
-    def _constants(self, op: str) -> float:
-        """Registers for constants: most of those of a polynomial."""
-        count = self.s.counts.get(op, 1)
-        return 0.8 * count - 1.5 if count < CALL else 0
-
-    def _points(self, r: int, units: Sequence[int]) -> int:
-        """Vectors of a reduction's results in a group."""
-        return math.prod(units[d] for d in self.spec.varies[r])
-
-    def _reads(self, v: int, units: Sequence[int], side: dict[int, int], layout: Layout) -> float:
-        """How often a loaded value is read in a sweep: what several points of a tile find at one place, once."""
-        value = self.spec.body.values[v]
-        if value.op != "input":
-            return self.instances(v, units, side)
-        strides = self.spec.inputs[int(value.attr or 0)].strides
-        steps = [s * (layout.lanes if d == layout.vector else 1) for d, s in enumerate(strides)]
-        tile = tuple((side.get(d, n), step) for d, (n, step) in enumerate(zip(units, steps, strict=True)) if step)
-        turns = math.prod(-(-units[d] // n) for d, n in side.items())
-        return turns * places(tile)
-
-    def fuses(self, v: int) -> bool:
-        """Whether value `v` is a sum of products, in f32."""
-        value = self.spec.body.values[v]
-        return value.op == "reduce_sum" and value.dtype == "f32" and value.args[0] in self.absorbed
-
-    def op(self, v: int) -> float:
-        """Cycles of value `v`, per vector."""
-        s, value = self.s, self.spec.body.values[v]
-        name = value.op.removeprefix(REDUCE)
-        if value.reduces and name.startswith("arg"):
-            return 4 * s.arithmetic
-        if value.reduces and name == "sum":
-            name = "add"
-        wide = s.double if value.dtype in ("f64", "i64") else 1.0
-        if name in s.op:
-            return s.op[name] * (wide if is_float(value.dtype) else 8)
-        if not is_float(value.dtype) and name in ("div", "rem", "udiv", "urem"):
-            return 60.0 * s.arithmetic
-        return s.counts.get(name, 1) * s.arithmetic
-
-    def _access(self, w: Work, v: int, n: float, layout: Layout, each: float) -> None:
-        value = self.spec.body.values[v]
-        stride = 1
-        if value.op == "input":
-            stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector]
-        if stride in (0, 1):
-            w.loads += n * (
-                self._lines_each(int(value.attr or 0), layout.vector) if stride and value.op == "input" else 1
-            )
-            w.instructions += n
-        elif stride <= INTERLEAVED:
-            # Whole vectors are loaded, and shuffled two by two.
-            w.loads += n * stride
-            w.arithmetic += n * (stride - 1) * self.s.arithmetic
-            w.instructions += n * (2 * stride - 1)
-        else:
-            w.extra += n * layout.lanes * each
-
-    def _lines_each(self, k: int, vector: int) -> float:
-        """How many lines a vector of input k lies in: windows move it by less than a vector."""
-        o, width = self.spec.inputs[k], self.target.vector_bytes
-        moves = (s for d, s in enumerate(o.strides) if d != vector and self.spec.scan[d] and self.spec.dims[d] > 1)
-        return 1 + width / LINE if any(s * element_bytes(o.dtype) % width for s in moves) else 1
-
-    def _scattered(self, w: Work, stride: int, n: float, layout: Layout) -> None:
-        if stride == 1:
-            w.stores += n
-            w.instructions += n
-        else:
-            w.extra += n * layout.lanes * self.s.scatter
-
-    def _online(
-        self, w: Work, p: PassPlan, units: Sequence[int], side: dict[int, int], turns: float, layout: Layout
-    ) -> None:
-        """What keeping up with a running maximum adds: per unrolled step, or per block."""
-        s, spec = self.s, self.spec
-        assert p.maximum is not None
-        rows = math.prod(units[d] for d in spec.varies[p.maximum])
-        sums = sum(1 for r in p.reductions if r != p.maximum)
-        correct = s.counts.get("exp", 9) * s.arithmetic + (1 + sums) * s.arithmetic
-        if not p.step.online:
-            w.arithmetic += turns * rows * (correct + s.arithmetic)
-            w.instructions += turns * rows * (correct / s.arithmetic + 1)
-            w.chain = turns * s.online
-            return
-        last = layout.vector if spec.scan[layout.vector] else spec.scan_dims[-1]
-        lanes = layout.lanes if last == layout.vector else 1
-        blocks = -(-units[last] * lanes // p.step.online)
-        blocks *= math.prod(units[d] for d in spec.scan_dims if d != last)
-        w.extra += blocks * (s.block + 2 * s.sweep + s.lanes + rows * correct)
-        w.loads += sum(self.instances(v, units, side) for v in p.loads)
-
-    def between(self, p: PassPlan, layout: Layout, shape: tuple[int, ...]) -> float:
-        """Of one group, before and after a sweep."""
-        s, spec = self.s, self.spec
-        units = self.units(layout, shape)
-        total = 0.0
-        if spec.scan[layout.vector]:
-            for r in p.reductions:
-                points = math.prod(units[d] for d in spec.varies[r])
-                total += s.lanes * (1 + (points - 1) / 2)
-        return total + self.values(p.after, layout, shape) + s.stores * len(p.writes_after)
-
-    def values(self, computed: Iterable[int], layout: Layout, shape: tuple[int, ...]) -> float:
-        """Of values that are computed once per row."""
-        s, spec = self.s, self.spec
-        units = self.units(layout, shape)
-        total = 0.0
-        for v in computed:
-            value = spec.body.values[v]
-            if value.op == "const":
-                continue
-            points = math.prod(units[d] for d in spec.varies[v])
-            name = value.op
-            dear = name in s.op or s.counts.get(name, 1) > 4
-            total += (s.far_op if dear else s.step) * (1 + (points - 1) / 2)
-        return total
-
-
-class _Tour:
-    """The passes of a group one after another: where each finds what it touches."""
-
-    def __init__(self, model: RowsModel, plan: RowsPlan, layout: Layout, past: bool):
-        self.model, self.plan, self.layout, self.past = model, plan, layout, past
-        self.s = model.s
-        self.per = len(plan.sweeps)
-        self.touched: dict[Key, int] = {}
-        self.reads = [[self.place(v) for v in p.loads] for p in plan.passes]
-        self.writes = [
-            [self.place(s.value) for s in p.stores] + [self.output(k) for k in p.outputs] for p in plan.passes
-        ]
-        self.sizes = [0.0] * self.per
-        for j in range(len(plan.passes)):
-            for key in {key for key, _ in (*self.reads[j], *self.writes[j])}:
-                self.sizes[j % self.per] += LINE * self.lines(key)
-
-    def place(self, value: int) -> tuple[Key, int]:
-        """Where a loaded value lies: what it counts as, and the operand whose place it is (-1: scratch)."""
-        store = self.plan.stored.get(value)
-        if store is None:
-            k = int(self.plan.spec.body.values[value].attr or 0)
-            return key_of_operand(self.plan.spec, k), k
-        return (("scratch", value), -1) if store.output is None else self.output(store.output)
-
-    def output(self, k: int) -> tuple[Key, int]:
-        operand = len(self.plan.spec.inputs) + k
-        return key_of_operand(self.plan.spec, operand), operand
-
-    def lines(self, key: Key) -> float:
-        """The lines of one group."""
-        if key[0] == "operand":
-            return self.layout.lines(key)
-        size = element_bytes(self.plan.spec.body.values[key[1]].dtype)
-        return max(1.0, self.plan.scratch_elements * size / LINE)
-
-    def since(self, first: int, j: int) -> float:
-        """Bytes that pass by before pass `j` finds what pass `first` of the same group touched."""
-        return sum(self.sizes[t % self.per] for t in range(first, j))
-
-    def visit(self, j: int, p: PassPlan) -> Lines:
-        """Cycles of the lines that pass `j` touches."""
-        s, cached, past = self.s, 0.0, 0.0
-        for key, operand in self.reads[j]:
-            cached += self.cycles(j, key, operand, s.read, s.read)
-            self.touched[key] = j
-        written = self.past_caches(p)
-        for key, operand in self.writes[j]:
-            if key in written:
-                past += self.cycles(j, key, operand, self.model.past, self.model.past)
-            else:
-                cached += self.cycles(j, key, operand, s.allocate, s.touched)
-            self.touched[key] = j
-        return Lines(cached, past)
-
-    def past_caches(self, p: PassPlan) -> Collection[Key]:
-        """What a pass writes past the caches."""
-        return {self.output(k)[0] for k in p.outputs} if self.past or p.step.streaming else ()
-
-    def cycles(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
-        """Of all groups' lines of `key`: what a line costs that this group has not touched, and one that it has."""
-        if operand < 0 or key in self.touched:
-            return self.by(j, key, operand, new, again) + self.layout.crowd(operand)
-        return self.layout.first(operand, new) + self.layout.crowd(operand)
-
-    def by(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
-        """All groups' lines of `key` by tables, each where it is found."""
-        if key in self.touched:
-            lines = self.lines(key) * self.layout.groups
-            return lines * self.layout.again(again, self.since(self.touched[key], j))
-        if operand < 0:
-            return self.lines(key) * self.layout.groups * self.layout.again(again, self.layout.footprint)
-        return self.layout.met(operand, new)
-
-    def moved(self, j: int, p: PassPlan) -> dict[tuple[str, str], int]:
-        """Bytes that pass `j` moves, by (from, to) memory: what it reads comes to the nearest cache from where it is
-        found, what it writes goes back there, or past the caches."""
-        out: dict[tuple[str, str], float] = {}
-        written = self.past_caches(p)
-        for key, operand, reads in (*((*r, True) for r in self.reads[j]), *((*w, False) for w in self.writes[j])):
-            for level, counting in COUNTING.items():
-                lines = self.by(j, key, operand, counting, counting)
-                memory = "GL" if level in ("L3", "DRAM") else level
-                way = ("VRF", "GL") if not reads and key in written else (memory, "L1") if reads else ("L1", memory)
-                if lines and way != ("L1", "L1"):
-                    out[way] = out.get(way, 0.0) + lines * LINE
-            self.touched[key] = j
-        return {way: round(amount) for way, amount in out.items()}
 
 
 def own_cost(spec: NestSpec, node: Node, target: Target) -> int:

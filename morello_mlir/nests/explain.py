@@ -9,10 +9,11 @@ from ..search.schedule import Node, children, opens_block
 from ..search.steps import Step
 from ..targets import Target, fixed
 from .actions import rewritten
-from .cost import Lines, RowsModel, own_cost
+from .cost import RowsModel, own_cost
 from .plan import rows_plan
 from .search import NestSearch, ways
 from .spec import NestSpec
+from .tour import Lines
 
 
 def steps(spec: NestSpec, node: Node, target: Target, *, runs: int = 1, met: int = 1) -> Step:

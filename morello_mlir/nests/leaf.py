@@ -8,11 +8,12 @@ from itertools import combinations
 
 from ..search.nest_steps import Pass, Rows
 from ..targets import Target, fixed
-from .cost import Lines, RowsModel
+from .cost import RowsModel
 from .plan import PassPlan, RowsPlan, lanes_of, rows_plan
 from .space import Structures, can_pipeline, layouts, streams, sweeps_of, unrolls
 from .spec import NestSpec
 from .touch import Layout
+from .tour import Lines
 
 
 def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:

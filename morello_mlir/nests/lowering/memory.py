@@ -15,7 +15,7 @@ from ...lowering.builder import Builder, Index
 from ...lowering.machine import Machine
 from ...lowering.transpose import transposed
 from ..borders import Border
-from ..cost import INTERLEAVED
+from ..instructions import INTERLEAVED
 from ..ops import element_bytes
 from . import edges
 from .edges import Edge, Inside
