@@ -15,7 +15,11 @@ from morello_mlir.spec import Spec, matmul_spec
 from morello_mlir.targets import get_target
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(p for d in ("docs", "benchmarks") for p in (ROOT / d).rglob("*.md")),
+]
 TOOLS = ("morello", "morello-opt", "morello-run")
 
 
@@ -45,6 +49,14 @@ def test_files_that_are_mentioned_exist(page: Path) -> None:
     linked = re.findall(r"\]\(([\w./-]+)\)", text)
     missing += [name for name in linked if not (page.parent / name).exists()]
     assert not missing
+
+
+@pages()
+def test_headings_that_are_linked_exist(page: Path) -> None:
+    for name, heading in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / name if name else page
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert heading in {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
 @pages()
