@@ -46,6 +46,7 @@ def main() -> None:
         "--only", default="", metavar="TEXT", help="rows of conv, forms, fused, streaming that contain it"
     )
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seed", type=int, help="of the random schedules of model (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure there")
     options = parser.parse_args()
     unknown = [f for f in options.families if f not in FAMILIES]
@@ -59,6 +60,7 @@ def main() -> None:
         defaults = {"contractions": 1, "conv": 1, "fused": 1, "models": 0, "streaming": 1}
         more = {"threads": options.threads or defaults[family]} if family in defaults else {}
         more |= {"only": options.only} if family in ("conv", "forms", "fused", "streaming") else {}
+        more |= {"seed": options.seed} if family == "model" and options.seed is not None else {}
         report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

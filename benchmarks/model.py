@@ -22,12 +22,12 @@ SHAPES: tuple[Shape, ...] = (
 SCHEDULES = 100
 
 
-def run(target: str, rounds: int) -> list[dict[str, Any]]:
-    """Assesses the target at every shape, on schedules that it was not fitted to."""
+def run(target: str, rounds: int, seed: int = REPORT_SEED) -> list[dict[str, Any]]:
+    """Assesses the target at every shape, on the schedules that `seed` draws: others than it was fitted to."""
     machine, effort = get_target(target), Effort(SHAPES, SCHEDULES, rounds)
     rows = []
     for shape in effort.shapes:
-        quality, _ = assess(machine, shape, effort, REPORT_SEED, lambda what, done, total: None)
+        quality, _ = assess(machine, shape, effort, seed, lambda what, done, total: None)
         rows.append(quality)
         lines = quality_table(rows[-1:]).splitlines()
         print(lines[-1] if len(rows) > 1 else "\n".join(lines), flush=True)
