@@ -118,7 +118,9 @@ def _whole(b: Builder, x: str) -> str:
 def spreads(b: Builder, rows: int, vectors: int, lhs_step: int, dtype: str) -> int:
     """Of how many rows of a register tile pairs of elements are loaded and spread; lhs has that stride along k."""
     pairs = dtype == b.machine.dtype == "f32" and lhs_step == 1 and b.machine.shuffles
-    return _SPREAD if pairs and is_spread(rows, vectors) else 0
+    # A pair waits in a register for the second step, beside the sums, the vector of rhs and what is spread just now.
+    room = max(b.machine.registers - rows - 2, 0)
+    return min(_SPREAD, room) if pairs and is_spread(rows, vectors) else 0
 
 
 def pair(b: Builder, a: Flat, at: Index) -> tuple[str, str]:

@@ -65,6 +65,26 @@ def test_the_inner_loop_of_the_chosen_kernel(cpu: str) -> None:
     assert share_of_peak(loop, cpu) >= 0.95
 
 
+_TILE = """
+func.func @tile(%a: memref<1xROWSx64xf32>, %b: memref<1x64x16xf32>, %c: memref<1xROWSx16xf32>) {
+  "morello.spec"(%a, %b, %c) {function = "MatmulAccum", dims = array<i64: 1, ROWS, 64, 16>,
+    operands = ["(f32, L1, row_major)", "(f32, L1, row_major)", "(f32, L1, row_major)"], serial,
+    schedule = ["move out to VRF", "kernel broadcast_fma"]
+  } : (memref<1xROWSx64xf32>, memref<1x64x16xf32>, memref<1xROWSx16xf32>) -> ()
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [8, 24, 25, 26, 27, 28, 29, 30])
+def test_pairs_that_are_spread_leave_room_for_the_sums(rows: int) -> None:
+    """Tiles of one vector load pairs of k steps of so many rows as there are registers for: nothing is spilled."""
+    text = morello_mlir.compile(_TILE.replace("ROWS", str(rows)), target="znver5", memo="off").emit("asm")
+    loop = max(loops(str(text)), key=lambda found: found.fmas)
+    assert loop.fmas % rows == 0
+    assert loop.stack_accesses == ()
+
+
 def test_loops_are_found_in_assembly() -> None:
     text = """
 fn.name_4x16:
