@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 
 import numpy as np
 import pytest
 from nest_support import depthwise, softmax
+from test_nest_borders import windows
 from test_nest_lowering import SOFTMAX, TARGETS, compare, compiled, inputs_of, jit, llvm_of, needs, run, text_of
 
 from morello_mlir.nests import NestSpec
@@ -72,3 +74,29 @@ def test_no_library_calls() -> None:
     assembly = jit.emit(text, jit.Options(vectorize=False), "asm")
     calls = [line for line in assembly.splitlines() if "call" in line.split("#")[0]]
     assert not [line for line in calls if "exp" in line]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "where"),
+    [
+        # Rows that threads share may all be outside, which only they know; a column of pixels as well.
+        ("parallel tile d0 by 2:\n    rows vector d2:\n        pass y", "select"),
+        ("parallel tile d1 by 3:\n    rows vector d2:\n        pass y", "select"),
+        # Of channels all are inside, of whole images it is known which pixels are.
+        ("parallel tile d2 by 16:\n    rows vector d2:\n        pass y unroll d3 by 3 unroll d4 by 3", "nowhere"),
+    ],
+)
+def test_loads_without_a_lane_are_of_mapped_memory(schedule: str, where: str) -> None:
+    """A load of which no lane may be read is of the image's first element, not of what lies beside it."""
+    spec = windows(6, 9, 32, threading="parallel 2")
+    lines = text_of([(spec, parse(schedule))], TARGETS["avx512"]).splitlines()
+    made = {line.split(" = ")[0].strip(): line.split(" = ")[1] for line in lines if " = " in line}
+    places = [re.findall(r"\[(%\w+)\]", line)[0] for line in lines if "vector.maskedload" in line]
+    if where == "nowhere":
+        assert not places
+        return
+    assert places
+    for place in places:
+        op, *operands = made[place].split()
+        assert op == "arith.select"
+        assert made[operands[2]].startswith("arith.constant 0 : index")

@@ -109,11 +109,7 @@ def _is_inside(b: Builder, at: Index, extent: int) -> str:
 def all_inside(b: Builder, found: Sequence[tuple[Edge, Index, int]]) -> str:
     """An i1: whether all points of a group are inside. found: for each border, with the place of the group's first
     point, and how far its last one is from that."""
-    ok: str | None = None
-    for (border, _), at, reach in found:
-        for place in (at, b.add(at, reach)):
-            test = _is_inside(b, place, border.extent)
-            ok = test if ok is None else b.value(f"arith.andi {ok}, {test} : i1")
+    ok = _all_of(b, [(p, border.extent) for (border, _), at, reach in found for p in (at, b.add(at, reach))])
     assert ok is not None
     return ok
 
@@ -140,6 +136,7 @@ def read(b: Builder, place: Place, tile: Tile, at: Index, vector: int, found: In
     if stride == 0:
         return _same(b, place, at, found)
     mask = mask_of(b, found, tile.live)
+    at = _mapped(b, at, found)
     if stride == 1:
         types = f"{place.type}, vector<{lanes}xi1>, {t} into {t}"
         return b.value(f"vector.maskedload {place.memory}[{b.index(at)}], {mask}, {outside} : {types}")
@@ -149,13 +146,26 @@ def read(b: Builder, place: Place, tile: Tile, at: Index, vector: int, found: In
     return b.value(f"vector.gather {place.memory}[{b.index(at)}] [{numbers}], {mask}, {outside} : {types}")
 
 
+def _mapped(b: Builder, at: Index, found: Inside) -> Index:
+    """Where a vector is read of which no lane may be: at the memory's first element. Processors take hundreds of cycles
+    for a load without a lane where no page is, or none that has ever been written, as beside an image."""
+    ok = _all_of(b, [(position, extent) for position, step, extent in found.tests if step == 0])
+    return at if ok is None else b.value(f"arith.select {ok}, {b.index(at)}, {b.index(0)} : index")
+
+
+def _all_of(b: Builder, tests: Sequence[tuple[Index, int]]) -> str | None:
+    """An i1: whether all of these places are inside of these extents; None where there are none."""
+    ok: str | None = None
+    for at, extent in tests:
+        test = _is_inside(b, at, extent)
+        ok = test if ok is None else b.value(f"arith.andi {ok}, {test} : i1")
+    return ok
+
+
 def _same(b: Builder, place: Place, at: Index, found: Inside) -> str:
     """One element in all lanes; where it is outside, what is around."""
     dtype = place.dtype
-    ok: str | None = None
-    for position, _, extent in found.tests:
-        test = _is_inside(b, position, extent)
-        ok = test if ok is None else b.value(f"arith.andi {ok}, {test} : i1")
+    ok = _all_of(b, [(position, extent) for position, _, extent in found.tests])
     assert ok is not None, "an element that is known to be inside is loaded as any other"
     other, scalar, loaded = b.constant(literal(place.around, dtype), dtype), b.name(), b.name()
     b.line(f"{scalar} = scf.if {ok} -> ({dtype}) {{")
