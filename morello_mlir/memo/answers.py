@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 CHECKSUM_BYTES = 16
 #: To be raised whenever the space or the cost of chains, nests or windows changes by anything but coefficients.
-ANSWER_MODEL = 4
+ANSWER_MODEL = 5
 _KEY = "space = ? AND spec = ?"
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..search.schedule import Node, Parallel
-from ..targets import LINE, Target, fixed
+from ..targets import Target, fixed
 from .instructions import Instructions
 from .plan import PassPlan, RowsPlan, innermost, is_straight
 from .spec import NestSpec
@@ -105,15 +104,3 @@ class RowsModel:
         """By pass: bytes that all groups move, by (from, to) memory."""
         tour = Tour(self.target, plan, layout)
         return [tour.moved(j, p) for j, p in enumerate(plan.passes)]
-
-
-def own_cost(spec: NestSpec, node: Node, target: Target) -> int:
-    """What a step other than `rows` costs itself, beside the goals that it leaves."""
-    if not isinstance(node, Parallel):
-        return 0
-    own = fixed(target.costs.fork_join)
-    if not spec.far:
-        return own
-    # With all threads at it, the whole takes no less than DRAM does, whatever each would take by itself.
-    crowded = max(0.0, 1 / target.costs.far_streams - 1 / spec.threads)
-    return own + fixed(spec.bytes / LINE * target.streams.read.dram * crowded)

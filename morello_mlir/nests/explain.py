@@ -9,9 +9,10 @@ from ..search.schedule import Node, children, opens_block
 from ..search.steps import Step
 from ..targets import Target, fixed
 from .actions import rewritten
-from .cost import RowsModel, own_cost
+from .cost import RowsModel
 from .plan import rows_plan
 from .search import NestSearch, ways
+from .sharing import own_cost
 from .spec import NestSpec
 from .tour import Lines
 

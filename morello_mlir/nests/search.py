@@ -16,11 +16,12 @@ from ..search.solution import Solved
 from ..search.solve import Search
 from ..targets import Target, thread_count
 from .actions import check_tree, goal, positions, rewritten
-from .cost import RowsModel, own_cost
+from .cost import RowsModel
 from .fill import fill, with_children
 from .leaf import LeafSearch
 from .plan import goals, rows_plan, swept_outputs, value_of
 from .rewrite import Child, reciprocal_body
+from .sharing import own_cost
 from .space import BLOCK_GAIN, BLOCK_STEPS, shared_steps, stages
 from .spec import NestSpec
 

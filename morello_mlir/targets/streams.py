@@ -84,7 +84,8 @@ class Streams:
     Per group of rows: sweep: setting out on one and leaving it; straight: the same, by vector, where it is no loop;
     ramp: pipelined passes at the ends of a loop, for each group under way; lanes: combining those of a reduction; step:
     a value computed once per row; far_op: one of an op that takes long; block: of an online pass, beside a sweep. Per
-    element: gather, scatter.
+    element: gather, scatter. Per run of an output, of half a page or more, that a thread writes beside another's:
+    beside.
     """
 
     read: PerLine
@@ -118,6 +119,7 @@ class Streams:
     live: float = 1.5
     block: float = 30.0
     ramp: float = 20.0
+    beside: float = 0.0
     counts: Mapping[str, float] = field(default_factory=lambda: OP_COUNTS)
 
 
@@ -185,5 +187,6 @@ ZEN5_STREAMS = Streams(
     ramp=1,
     online=14,
     block=1,
+    beside=300,
     counts={**OP_COUNTS, "exp": 14.3, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
 )
