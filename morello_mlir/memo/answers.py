@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import MorelloError
 from ..targets import Target
+from .database import named
 from .store import ANSWERS_SCHEMA, Store, log
 from .version import COST_MODEL
 
@@ -25,6 +26,7 @@ CHECKSUM_BYTES = 16
 #: To be raised whenever the space or the cost of chains, nests or windows changes by anything but coefficients.
 ANSWER_MODEL = 5
 _KEY = "space = ? AND spec = ?"
+_COLUMNS = "space, spec, schedule, cost, checksum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Answers:
         """Forgets an answer that is not right, and says so."""
         self.store.dropped += 1
         log.warning("memo %s: dropped the answer to '%s': %s", self.store.path, spec, why)
-        self.store.write(lambda c: c.execute(f"DELETE FROM answers WHERE {_KEY}", (space, spec)))
+        self.store.erase("answers", (space, spec))
 
     def rows(self) -> Iterator[Answer]:
         """Every answer of the file; damaged ones are dropped on the way."""
@@ -94,7 +96,7 @@ class Answers:
     def _select(self, where: str, args: tuple[str, ...]) -> Iterator[Answer]:
         rows: list[tuple[Any, ...]] = self.store.read(
             lambda c: (
-                c.execute(f"SELECT space, spec, schedule, cost, checksum FROM answers{where}", args).fetchall()
+                named(c.execute(f"SELECT {_COLUMNS} FROM answers{where}", args).fetchall(), 2, *args)
                 if c.execute("SELECT 1 FROM sqlite_master WHERE name = 'answers'").fetchone()
                 else []
             ),
@@ -107,7 +109,7 @@ class Answers:
             if good and answer.checksum() == row[-1]:
                 yield answer
             else:
-                self.drop(str(row[0]), str(row[1]), "its checksum is wrong")
+                self.drop(row[0], row[1], "its checksum is wrong")
 
 
 @dataclass

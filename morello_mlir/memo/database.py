@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 #: How long a process waits for another's transaction.
@@ -12,27 +13,70 @@ BUSY_SECONDS = 10.0
 
 
 def connect(uri: str) -> sqlite3.Connection:
-    """A connection that begins no transactions, for any thread. `uri`: as SQLite writes it. Raises sqlite3.Error."""
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    """A connection that begins no transactions, for any thread. Text that is none comes as bytes. `uri`: as SQLite
+    writes it. Raises sqlite3.Error."""
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    return connection
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
+def _text(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+#: What SQLite says of files that are damaged: of pages, of the header, and, since all that we ask for is in our schema
+#: and every type of it is ours, of a schema that is another. (Codes of errors are for Python 3.11 and later.)
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "unsupported file format",
+    "no such table",
+    "no such column",
+    "has no column",
+    "values were supplied",
+    "may not be modified",
+    "logic error",
+    "constraint failed",
+    "mismatch",
+    "too big",
+)
+#: What a damaged file makes Python's module raise. Messages of SQLite may quote what is no text.
+ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
+def is_damage(error: Exception) -> bool:
     """Whether the error says that the file is damaged, or no database."""
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+    return isinstance(error, UnicodeDecodeError) or any(said in str(error) for said in _DAMAGE)
+
+
+def damage(what: str) -> sqlite3.DatabaseError:
+    """An error that `is_damage` knows."""
+    return sqlite3.DatabaseError(f"database disk image is malformed: {what}")
 
 
 def check_sound(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError, an error that `is_damage` knows, where the trees of the file are not in order."""
+    """Raises sqlite3.DatabaseError, damage, where the trees of the file are not in order."""
     (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        error = sqlite3.DatabaseError(f"database disk image is malformed: {said.splitlines()[-1]}")
-        error.sqlite_errorname = "SQLITE_CORRUPT"
-        raise error
+        raise damage(str(said).splitlines()[-1])
 
 
-def is_busy(error: sqlite3.DatabaseError) -> bool:
+def named(rows: list[tuple[Any, ...]], names: int, *asked: str) -> list[tuple[Any, ...]]:
+    """`rows`, of which the first `names` columns are the key. Raises sqlite3.DatabaseError, damage, where a key is no
+    text (nobody could delete such a row by it), or does not begin with what was asked for (a tree that is out of order
+    is gone through in vain, and the row at the end is another)."""
+    for row in rows:
+        if row[: len(asked)] != asked or not all(isinstance(value, str) for value in row[:names]):
+            raise damage("a key is another")
+    return rows
+
+
+def is_busy(error: Exception) -> bool:
     """Whether another process holds the file."""
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+    return "is locked" in str(error)
 
 
 def vacuum(path: Path, *, alone: bool = False) -> None:
@@ -49,21 +93,22 @@ def vacuum(path: Path, *, alone: bool = False) -> None:
         connection.close()
 
 
-def move_aside(path: Path) -> None:
-    """Renames a damaged file and what goes with it to `NAME.damaged`, unless another process has just done so."""
+def inode(path: Path) -> int:
+    """Which file is at `path`; 0 where there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def move_aside(path: Path, which: int) -> None:
+    """Renames a damaged file, of inode `which`, to `NAME.damaged` and deletes what goes with it, unless another process
+    has just done so."""
     import fcntl
 
     with path.with_name(path.name + ".lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            probe = connect(f"file:{quote(str(path))}?mode=ro")
-            try:
-                sound = probe.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-            finally:
-                probe.close()
-        except sqlite3.Error:
-            sound = False
-        if not sound:
+        if inode(path) == which:
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             with suppress(FileNotFoundError):

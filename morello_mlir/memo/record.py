@@ -127,6 +127,8 @@ def _checksum(key: str, payload: bytes) -> bytes:
 
 def decode(key: str, blob: bytes) -> Record:
     """Reads what `encode` wrote for `key`. Raises DamagedRecord."""
+    if not isinstance(blob, bytes):
+        raise DamagedRecord("it is no bytes")
     payload = bytes(blob[CHECKSUM_BYTES:])
     if bytes(blob[:CHECKSUM_BYTES]) != _checksum(key, payload):
         raise DamagedRecord("its checksum is wrong")

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from .database import check_sound, connect, is_busy, is_damage, move_aside
+from .database import ERRORS, check_sound, connect, damage, inode, is_busy, is_damage, move_aside, named
 from .record import DamagedRecord, Record, decode, encode
 from .version import FORMAT, READABLE
 
@@ -120,6 +120,8 @@ class Store:
         self._memory: dict[tuple[str, str], dict[str, Record]] = {}
         self._connection: sqlite3.Connection | None = None
         self._examined: sqlite3.Connection | None = None
+        #: The inode of the file that is open, or was when it was opened.
+        self._which = 0
         self._tried = False
         _stores.add(self)
 
@@ -129,13 +131,11 @@ class Store:
         """The records of `key`, those of the scale first."""
         with self._lock:
             found = dict(self._memory.get((space, key), {}))
-            rows: list[tuple[str, bytes]] = self._do(
-                lambda c: c.execute(
-                    "SELECT shape, data FROM records WHERE space = ? AND key = ?", (space, key)
-                ).fetchall(),
-                [],
+            query = "SELECT space, key, shape, data FROM records WHERE space = ? AND key = ?"
+            rows: list[tuple[str, str, str, bytes]] = self._do(
+                lambda c: named(c.execute(query, (space, key)).fetchall(), 3, space, key), []
             )
-            for shape, data in rows:
+            for _, _, shape, data in rows:
                 record = self._decoded(space, key, shape, data)
                 if record is not None:
                     found.setdefault(shape, record)
@@ -199,39 +199,48 @@ class Store:
         """Forgets a record that is not right, and says so."""
         self.dropped += 1
         log.warning("memo %s: dropped the record of '%s' (%s): %s", self.path, key, shape, why)
-        self.delete((space, key, shape))
+        with self._lock:
+            self._memory.get((space, key), {}).pop(shape, None)
+            self.erase("records", (space, key, shape))
 
     def delete(self, *names: tuple[str, str, str]) -> None:
         """Forgets records, by (space, key, shape), in one transaction."""
-
-        def delete(connection: sqlite3.Connection) -> None:
-            with _transaction(connection):
-                connection.executemany("DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", names)
-
+        statement = "DELETE FROM records WHERE space = ? AND key = ? AND shape = ?"
         with self._lock:
             for space, key, shape in names:
                 self._memory.get((space, key), {}).pop(shape, None)
-            if self.writable:
-                self._do(delete, None, writing=True)
+            self.write(lambda c: c.executemany(statement, names))
+
+    def erase(self, table: str, name: tuple[str, ...]) -> None:
+        """Deletes the row of `table` with this key, which is damaged, and what else is there under it."""
+        columns = _TABLES[table].split(", ")
+        found, met = (" AND ".join(f"{by}{column} = ?" for column in columns) for by in ("", "+"))
+
+        def erase(connection: sqlite3.Connection) -> None:
+            connection.execute(f"DELETE FROM {table} WHERE {found}", name)
+            # In trees that are out of order are rows that one meets on going through (`+column` looks nothing up) and
+            # does not find.
+            if connection.execute(f"SELECT 1 FROM {table} WHERE {met}", name).fetchone():
+                raise damage("a row is out of place")
+
+        self.write(erase)
 
     def rows(self, space: str | None = None) -> Iterator[Row]:
-        """Every record of the file as it lies there, unchecked."""
+        """Every record of the file as it lies there, its data unchecked."""
         where, args = ("WHERE space = ?", (space,)) if space else ("", ())
-        columns = "space, key, shape, target, boxes, specs, data"
+        one = "SELECT * FROM records WHERE space = ? AND key = ? AND shape = ?"
         with self._lock:
             keys: list[tuple[str, str, str]] = self._do(
-                lambda c: c.execute(f"SELECT space, key, shape FROM records {where}", args).fetchall(), []
+                lambda c: named(c.execute(f"SELECT space, key, shape FROM records {where}", args).fetchall(), 3), []
             )
         for name in keys:
             with self._lock:
-                row = self._do(
-                    lambda c, name=name: c.execute(  # type: ignore[misc]
-                        f"SELECT {columns} FROM records WHERE space = ? AND key = ? AND shape = ?", name
-                    ).fetchone(),
-                    None,
-                )
-            if row is not None:
-                yield Row(*row)
+                found: list[tuple[Any, ...]] = self._do(lambda c: named(c.execute(one, name).fetchall(), 3, *name), [])  # noqa: B023
+            for row in found:
+                if [type(value) for value in row[3:]] == [str, int, int, bytes]:
+                    yield Row(*row)
+                else:
+                    self.drop(*name, "its columns are of other types")
 
     # ------------------------------------------------------------ runs
 
@@ -270,7 +279,7 @@ class Store:
             rows: list[tuple[float, ...]] = self._do(
                 lambda c: c.execute(f"SELECT {', '.join(names)} FROM runs ORDER BY started DESC").fetchall(), []
             )
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        return [dict(zip(names, row, strict=True)) for row in rows if all(isinstance(x, (int, float)) for x in row)]
 
     # ------------------------------------------------------------ the file
 
@@ -312,7 +321,7 @@ class Store:
                 return otherwise
             try:
                 return work(connection)
-            except sqlite3.DatabaseError as error:
+            except ERRORS as error:
                 if is_damage(error) and attempt == 1 and self.writable:
                     self._repair(connection, error)
                     continue
@@ -329,7 +338,9 @@ class Store:
             self._pid, self._connection, self._tried = os.getpid(), None, False
         if self._connection is None and not self._tried and self.path is not None:
             self._tried = True
+            self._which = inode(self.path)
             self._connection = self._connect(self.path)
+            self._which = self._which or inode(self.path)
         return self._connection
 
     def _connect(self, path: Path) -> sqlite3.Connection | None:
@@ -341,7 +352,7 @@ class Store:
                 self._warn("it is left alone", error)
                 self.writable = False
                 return None
-            except sqlite3.DatabaseError as error:
+            except ERRORS as error:
                 if is_damage(error):
                     return self._replace(path, error)
                 self._warn("it is only read", error)
@@ -360,18 +371,19 @@ class Store:
             connection = connect(f"file:{quote(str(path))}?mode=ro" + ("" if live else "&immutable=1"))
             _check_format(connection)
             return connection
-        except (sqlite3.DatabaseError, ForeignFile) as error:
+        except (*ERRORS, ForeignFile) as error:
             self._warn("it cannot be read", error)
             return None
 
     def _replace(self, path: Path, error: Exception) -> sqlite3.Connection | None:
         """Begins anew where the file is no database: it is moved aside, under a lock so that one process does it."""
         self.dropped += 1
-        self._warn("it is damaged and begun anew", error)
+        self._warn("it is damaged and begun anew", error, "what can be read of it is kept")
         try:
-            move_aside(path)
+            move_aside(path, self._which)
+            self._which = 0
             return _connect_writable(path)
-        except (OSError, sqlite3.Error, ForeignFile) as again:
+        except (OSError, *ERRORS, ForeignFile) as again:
             self._warn("it cannot be written", again)
             self.writable = False
             return None
@@ -388,15 +400,18 @@ class Store:
         if self._connection is not None:
             with suppress(sqlite3.Error), _transaction(self._connection) as c:
                 c.execute(WINNERS_SCHEMA)
+                c.execute(ANSWERS_SCHEMA)
                 for table, rows in kept.items():
                     for row in rows:
-                        c.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+                        with suppress(sqlite3.Error):
+                            c.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+            self._which = inode(self.path)
 
-    def _warn(self, what: str, error: Exception) -> None:
+    def _warn(self, what: str, error: Exception, then: str = "answers are kept in memory") -> None:
         """Says once per process and kind what is wrong."""
         if what not in self._warned:
             self._warned.add(what)
-            log.warning("memo %s: %s: %s; answers are kept in memory", self.path, what, error)
+            log.warning("memo %s: %s: %s; %s", self.path, what, error, then)
 
 
 # ---------------------------------------------------------------- SQLite
@@ -462,9 +477,10 @@ def _salvage(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...
         rows: dict[tuple[object, ...], None] = {}
         for way in ("ASC", "DESC"):
             columns = ", ".join(f"{c} {way}" for c in order.split(", "))
-            with suppress(sqlite3.Error):
+            with suppress(*ERRORS):
                 for row in connection.execute(f"SELECT * FROM {table} ORDER BY {columns}"):
-                    rows[row] = None
+                    if all(isinstance(value, str) for value in row[: len(order.split(", "))]):
+                        rows[row] = None
         out[table] = list(rows)
     return out
 

@@ -19,6 +19,7 @@ from ..errors import ScheduleError
 from ..search.schedule import Node, has_hole, parse
 from ..spec import Spec
 from ..targets import Target
+from .database import named
 from .store import WINNERS_SCHEMA, Store, log
 
 CHECKSUM_BYTES = 16
@@ -93,7 +94,7 @@ class Winners:
         self.store.dropped += 1
         log.warning("memo %s: dropped the winner of '%s': %s", self.store.path, spec, why)
         self._memory.pop((space, host, spec), None)
-        self.store.write(lambda c: c.execute(f"DELETE FROM winners WHERE {_KEY}", (space, host, spec)))
+        self.store.erase("winners", (space, host, spec))
 
     def rows(self) -> Iterator[Winner]:
         """Every winner of the file; damaged ones are dropped on the way."""
@@ -102,7 +103,9 @@ class Winners:
     def _select(self, where: str, args: tuple[str, ...]) -> Iterator[Winner]:
         rows: list[tuple[Any, ...]] = self.store.read(
             lambda c: (
-                c.execute(f"SELECT {_COLUMNS}, checksum FROM winners{where}", args).fetchall() if _has_table(c) else []
+                named(c.execute(f"SELECT {_COLUMNS}, checksum FROM winners{where}", args).fetchall(), 3, *args)
+                if _has_table(c)
+                else []
             ),
             [],
         )
@@ -110,7 +113,7 @@ class Winners:
             try:
                 yield _decoded(row)
             except ValueError as error:
-                self.drop(str(row[0]), str(row[1]), str(row[2]), str(error))
+                self.drop(row[0], row[1], row[2], str(error))
 
 
 def _has_table(connection: sqlite3.Connection) -> bool:
