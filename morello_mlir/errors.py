@@ -69,3 +69,8 @@ class SpecError(MorelloError):
 
 class ScheduleError(MorelloError):
     """A schedule that does not parse or is not legal. The message names the step and the reason."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception of another library says; its type where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 
-from morello_mlir.errors import CompileError
+from morello_mlir.errors import CompileError, first_line
 
 from . import decompositions, fold, importer, steps
 
@@ -96,11 +96,7 @@ def _exported(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
             program = torch.export.export(module, args, kwargs, strict=False)
             return program.run_decompositions(decompositions.table())
     except Exception as error:
-        raise CompileError(f"torch cannot export the module: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise CompileError(f"torch cannot export the module: {first_line(error)}") from error
 
 
 class _Places:
@@ -199,7 +195,7 @@ def _imported(graph: Graph) -> str:
     try:
         fx_importer.import_stateless_graph(graph, func_name=ENTRY)
     except Exception as error:
-        raise CompileError(f"torch-mlir cannot import the graph: {_first_line(error)}") from error
+        raise CompileError(f"torch-mlir cannot import the graph: {first_line(error)}") from error
     importer.run(fx_importer.module, importer.FROM_TORCH, "the graph")
     return str(fx_importer.module)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from morello_mlir.aligned import aligned
 from morello_mlir.api import CompiledModule
-from morello_mlir.errors import CompileError, InputError
+from morello_mlir.errors import CompileError, InputError, first_line
 
 from . import control_flow, importer, need
 
@@ -116,8 +116,7 @@ def _exported(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), jax.dtypes.result_type(a)), args)
         return export.export(jax.jit(function), platforms=["cpu"])(*shapes)
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CompileError(f"JAX cannot export the function: {first}") from error
+        raise CompileError(f"JAX cannot export the function: {first_line(error)}") from error
 
 
 def to_linalg(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from morello_mlir.api import CompiledModule
-from morello_mlir.errors import CompileError, InputError
+from morello_mlir.errors import CompileError, InputError, first_line
 
 from . import importer, need
 
@@ -127,8 +127,7 @@ def to_linalg(model: Any) -> tuple[str, dict[int | str, np.ndarray], tuple[str, 
         module = info.create_module(context=context)
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CompileError(f"torch-mlir cannot import the model: {first}") from error
+        raise CompileError(f"torch-mlir cannot import the model: {first_line(error)}") from error
     names = [each.name for each in inferred.graph.input]
     importer.run(module, importer.FROM_ONNX, "the model")
     constants: dict[int | str, np.ndarray] = {i: weights[n] for i, n in enumerate(names) if n in weights}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from morello_mlir.api import CompiledModule
-from morello_mlir.errors import InputError, MorelloError
+from morello_mlir.errors import InputError, MorelloError, first_line
 from morello_mlir.runtime.profile import Profile
 
 from . import EagerFallback, importer, need
@@ -254,7 +254,7 @@ class _Graph:
         except MorelloError as error:
             if not self._warned:
                 self._warned = True
-                _warn(next(iter(str(error).splitlines()), type(error).__name__))
+                _warn(first_line(error))
             return None
 
 

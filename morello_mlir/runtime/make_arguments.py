@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from morello_mlir.errors import InputError
+from morello_mlir.errors import InputError, first_line
 
 from .arguments import native, shape_text
 from .elements import Element
@@ -69,7 +69,7 @@ def load(path: str, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: cannot read it as an npz archive: {_first_line(error)}") from error
+        raise InputError(f"{path}: cannot read it as an npz archive: {first_line(error)}") from error
     for name in arrays:
         if not re.fullmatch(rf"({'|'.join(prefixes)})\d+", name):
             wanted = " or ".join(f"{p}0, {p}1, ..." for p in prefixes)
@@ -83,12 +83,8 @@ def _read(archive: Any, name: str, path: str) -> np.ndarray:
         # Values are what counts, not the byte order of the machine that wrote them: bits are taken from native ones.
         array = array.astype(native(array.dtype), copy=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: cannot read array '{name}': {_first_line(error)}") from error
+        raise InputError(f"{path}: cannot read array '{name}': {first_line(error)}") from error
     return array
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def from_file(signature: Signature, path: str) -> list[Any]:
