@@ -42,7 +42,6 @@ class SpecMeasurements:
 
     spec: Spec
     reference: Node
-    reference_cycles: float
     samples: tuple[Measured, ...]
 
 
@@ -55,7 +54,7 @@ def measure_random(
     samples = random_samples(spec, target, count, seed)
     cycles = measure_schedules(spec, reference, [s.schedule for s in samples], target, rounds=rounds, progress=progress)
     measured = tuple(Measured(s, c) for s, c in zip(samples, cycles[1:], strict=True))
-    return SpecMeasurements(spec, reference, cycles[0], measured)
+    return SpecMeasurements(spec, reference, measured)
 
 
 def measure_schedules(

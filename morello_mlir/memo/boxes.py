@@ -79,13 +79,6 @@ class Boxes:
         """The action at every cell, or NOTHING: the inverse of `compress`."""
         return np.append(self.action, np.int32(NOTHING))[self.grid]
 
-    def put_actions(self, grid: np.ndarray) -> None:
-        """Writes the actions into `grid`, contiguous, as far as it goes; cells without a box stay as they are."""
-        end = np.array(grid.shape)
-        inside = (self.lo < end).all(axis=1)
-        hi = np.minimum(self.hi[inside], end - 1)
-        merge_kernel().paint(grid, self.lo[inside].astype(np.int64), hi, self.action[inside])
-
     def costs(self, volume: np.ndarray) -> np.ndarray:
         """The exact cost at every cell, given the volume of every cell's Spec; infinite where there is no box."""
         if self.cost is None:

@@ -7,7 +7,6 @@ tells apart, and whether GL is DRAM once no operand is there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from ..actions import OperandState, TableKey, canonical_stride, key_of, limits_of, matters, spec_of
@@ -115,11 +114,6 @@ def _parse_state(text: str, names: tuple[str, ...]) -> OperandState:
     if layout and stride.isdigit():
         return OperandState(memory, Layout.parse(layout, names), int(stride), unit, dtype=dtype)
     return OperandState(memory, Layout.parse(rest, names), None, unit, dtype=dtype)
-
-
-def key_hash(key: TableKey) -> str:
-    """A short name of `key`."""
-    return hashlib.sha256(key_text(key).encode()).hexdigest()[:16]
 
 
 # ---------------------------------------------------------------- points

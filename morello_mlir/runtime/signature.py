@@ -92,12 +92,6 @@ class Signature:
         """Whether an argument has a size that is known only when called."""
         return any(p.shape is not None and None in p.shape for p in self.inputs)
 
-    def result_elements(self) -> tuple[tuple[Element, tuple[int | None, ...] | None], ...]:
-        """Element type and shape of each result of the original function, in order."""
-        found: dict[int, Any] = {r.number: (r.element, r.shape) for r in self.results}
-        found |= {p.result: (p.element, p.shape) for p in self.parameters if p.result is not None}
-        return tuple(found[number] for number in sorted(found))
-
 
 def may_clash(a: Parameter, b: Parameter) -> bool:
     """Whether it matters that two arguments are one memory: a memref is, and may be written to."""

@@ -158,7 +158,7 @@ def _fake_measurements(truth_scale: float) -> tuple[list[SpecMeasurements], np.n
             found = cheapest(spec, s.recipe, truth)
             assert found is not None
             timed.append(Measured(s, found[1] / 1000))
-        out.append(SpecMeasurements(spec, samples[0].schedule, timed[0].cycles, tuple(timed)))
+        out.append(SpecMeasurements(spec, samples[0].schedule, tuple(timed)))
     return out, get(costs)
 
 

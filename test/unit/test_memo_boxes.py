@@ -64,9 +64,6 @@ def test_compiled_painting_is_the_reference(block):
     merge_numba.paint(grids[0], boxes.lo, boxes.hi, boxes.action)
     merge_numpy.paint(grids[1], boxes.lo, boxes.hi, boxes.action)
     assert (grids[0] == grids[1]).all() and (grids[0] == boxes.actions()).all()
-    corner = np.full([max(1, n // 2) for n in block.shape], -1, np.int16)
-    boxes.put_actions(corner)
-    assert (corner == block[tuple(map(slice, corner.shape))]).all()
 
 
 def test_without_numba_the_reference_serves(monkeypatch):
