@@ -11,7 +11,6 @@ import mlir
 config.name = "morello-mlir"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs"]
 # The folder of this file: lit looks for the tests it is given from here.
 config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = os.environ.get("MORELLO_LIT_OUTPUT", str(Path(__file__).parent / "build" / "lit"))
@@ -35,7 +34,6 @@ for name, folder in (
 ):
     config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./=:-])", str(folder / name)))
 config.substitutions.append(("%python", sys.executable))
-config.substitutions.append(("%inputs", str(Path(config.test_source_root) / "test" / "lit" / "Inputs")))
 
 # Search results of earlier runs, and the user's settings, must not decide what a test sees.
 config.environment["MORELLO_MEMO"] = "off"

@@ -40,10 +40,7 @@ class ChainOp(SpecOp):
     """
 
     shown: ClassVar[str] = CHAIN
-
-    @staticmethod
-    def is_named(name: str) -> bool:
-        return is_chain(name)
+    is_named = staticmethod(is_chain)
 
     @property
     def stage_texts(self) -> list[str]:

@@ -40,10 +40,7 @@ class NestOp(SpecOp):
     """
 
     shown: ClassVar[str] = NEST
-
-    @staticmethod
-    def is_named(name: str) -> bool:
-        return is_nest(name)
+    is_named = staticmethod(is_nest)
 
     @property
     def body_text(self) -> str:

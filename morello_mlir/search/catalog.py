@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ..actions import Action, TableKey, kernels, moves
 from ..targets import Target
 
 #: How many keys are kept. One goal has some 200.
 _MOST = 20_000
+
+_Legal: TypeAlias = Callable[[TableKey, Target], list[Action]]
 
 
 class Catalog:
@@ -19,18 +24,16 @@ class Catalog:
 
     def moves(self, key: TableKey) -> list[Action]:
         """Every legal move at `key`."""
-        found = self._moves.get(key)
-        if found is None:
-            if len(self._moves) >= _MOST:
-                self._moves.clear()
-            found = self._moves[key] = moves(key, self.target)
-        return found
+        return self._found(self._moves, moves, key)
 
     def kernels(self, key: TableKey) -> list[Action]:
         """Every legal kernel at `key`."""
-        found = self._kernels.get(key)
+        return self._found(self._kernels, kernels, key)
+
+    def _found(self, known: dict[TableKey, list[Action]], legal: _Legal, key: TableKey) -> list[Action]:
+        found = known.get(key)
         if found is None:
-            if len(self._kernels) >= _MOST:
-                self._kernels.clear()
-            found = self._kernels[key] = kernels(key, self.target)
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[key] = legal(key, self.target)
         return found
