@@ -1,24 +1,36 @@
-"""The k cheapest schedules of a Spec, enumerated lazily from its solved tables.
+"""The k cheapest schedules of a Spec that differ in what a machine can tell, enumerated lazily from its solved tables.
 
 Tables and actions form a hypergraph: a point of a table is a node, an action at it a hyperedge to its children. The
-enumeration is the lazy k-best algorithm for such graphs (Huang and Chiang, "Better k-best parsing", algorithm 3): every
-point keeps a heap of derivations and takes one more from a child only when a better combination may come of it.
+enumeration is the lazy k-best algorithm for such graphs (Huang and Chiang, "Better k-best parsing", algorithm 3), with
+lower bounds: every point keeps a heap of derivations, and takes one step towards another of a child only where that may
+come next.
 
-Schedules that make the same code (they differ in the order of moves that emit nothing, or in loops that merge) count
-once: that is decided at every point, so that equal parts are not combined again and again.
+Of schedules that go the same way (`Way`) the cheapest counts. The way of a schedule follows from its first step and the
+way of what is below, and its cost rises with the cost of that: so this is decided at every point, exactly, and equal
+parts are not combined again and again.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
-from ..actions import Action, ExchangeAction, TableKey, explore, key_of, limits_of, matters, remaining, spec_of
+from ..actions import (
+    Action,
+    ExchangeAction,
+    TableKey,
+    child_specs,
+    explore,
+    key_of,
+    limits_of,
+    matters,
+    remaining,
+)
+from ..actions.base import sum_of
 from ..actions.space import holds
-from ..lowering.plan import Plan, Planner
-from ..search.schedule import Node
+from ..hashed import Hashed
+from ..search.schedule import Exchange, Kernel, Move, Node, PackAhead, Parallel, Split, Tile, children
 from ..search.solve import Search, Solution
 from ..spec import Spec
 from ..targets import INFINITE, Target
@@ -27,8 +39,35 @@ DIMS = ("b", "m", "k", "n")
 LIMITS = ("VRF", "L1", "L2")
 
 
+#: What tells schedules apart, from the top to the kernel, remainders left out: kernels and packs with the sizes that
+#: they are for, loops that threads share, and which loop is around each of these directly. Not: further loops, which
+#: say how these walk through the operands; where operands that stay as they lie enter a cache; remainders.
+Way = tuple[tuple[object, ...], ...]
+_AROUND = "around"
+
+
+def extended(step: Node, sizes: tuple[int, ...], below: Way) -> Way:
+    """The way of a schedule of sizes b, m, k, n that begins with `step`; below: the way of its body."""
+    if isinstance(step, Kernel):
+        return ((step.name, *sizes),)
+    if isinstance(step, (Tile, Split)):
+        return below if below[0][0] == _AROUND else ((_AROUND, step.dim), *below)
+    if isinstance(step, (Move, PackAhead)) and step.layout:
+        return ((type(step).__name__, step.operand, step.layout, *sizes), *below)
+    if isinstance(step, (Exchange, Parallel)) or (isinstance(step, Move) and step.memory in ("VRF", "WC")):
+        return ((step.label(),), *below)
+    return below
+
+
+def way_of(spec: Spec, node: Node, target: Target) -> Way:
+    """The way of the schedule `node` of `spec`. Raises ScheduleError where it is not legal."""
+    below = [s for _, s in child_specs(spec, node, target)]
+    sizes = tuple(spec.size(d) for d in DIMS)
+    return extended(node, sizes, way_of(below[0], children(node)[0], target) if below else ())
+
+
 @dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Hashed):
     """A goal: table key, sizes (b, m, k, n), what is left (VRF, L1, L2). exchanged: it is part of the transposed
     problem, which has tables of its own."""
 
@@ -36,36 +75,50 @@ class _Point:
     sizes: tuple[int, ...]
     left: tuple[int, ...]
     exchanged: bool = False
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """An action at a point, and its children. price: its cost, given theirs."""
+    """An action at a point, and its children, the remainder last. own: its cost without theirs; ways: how often each
+    way through it meets the first of them, and what the others cost there."""
 
     action: Action
-    price: Callable[[list[float]], float]
     children: tuple[_Point, ...]
+    own: float
+    ways: tuple[tuple[int, float], ...]
+
+    def price(self, first: float) -> float:
+        """The cost where the first child, if there is one, costs so much."""
+        return self.own + max((count * first if count else 0.0) + others for count, others in self.ways)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A derivation, the cheapest of its way."""
+
+    cost: float
+    node: Node
+    way: Way
 
 
 @dataclass(slots=True)
 class _State:
     """What is known of a point: derivations found so far, cheapest first, and the heap of the next candidates.
 
-    Heap entries are (cost, edge number, rank of each child's derivation): ties go to the preferred action. taken: the
-    combination that was popped last; its neighbours are pushed when another derivation is asked for, not before.
+    Heap entries are (lower bound of the cost, edge number, rank of the first child's derivation): ties go to the
+    preferred action. Of a remainder it is always the cheapest.
     """
 
-    spec: Spec
     edges: list[_Edge]
-    heap: list[tuple[float, int, tuple[int, ...]]]
-    found: list[tuple[float, Node]] = field(default_factory=list)
-    plans: set[Plan] = field(default_factory=set)
-    pushed: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
-    taken: tuple[int, tuple[int, ...]] | None = None
+    heap: list[tuple[float, int, int]]
+    found: list[_Found] = field(default_factory=list)
+    ways: set[Way] = field(default_factory=set)
 
 
 class KBest:
-    """Iterates over the schedules of `spec` by rising cost; the first costs what the optimum of `Search.solve` does.
+    """Iterates over the schedules of `spec` by rising cost, of each way the cheapest; the first costs what the optimum
+    of `Search.solve` does.
 
     search: for `target`, that has solved `spec`: its tables are used. Raises what `Search.solve` raises.
     """
@@ -75,7 +128,6 @@ class KBest:
         self.target = target
         self._search = search or Search(target)
         self._search.solve(self.spec)  # refuses what cannot be searched, and solves the tables
-        self._planner = Planner(target)
         self._states: dict[_Point, _State] = {}
         dims = dict(zip(self.spec.info.dims, self.spec.dims, strict=True))
         key, left = key_of(self.spec, target), limits_of(self.spec, target)
@@ -85,8 +137,7 @@ class KBest:
     def __iter__(self) -> Iterator[Solution]:
         rank = 0
         while (one := self._derivation(self._root, rank)) is not None:
-            cost, node = one
-            yield Solution(self.spec, node, int(cost), "search", 0.0)
+            yield Solution(self.spec, one.node, int(one.cost), "search", 0.0)
             rank += 1
 
     # ------------------------------------------------------------ the hypergraph
@@ -111,8 +162,13 @@ class KBest:
             below = [
                 self._point(c.key, {d: int(c.dims[d]) for d in DIMS}, after, exchanged) for c in children if c.count
             ]
-            absent = [0.0] * (len(children) - len(below))
-            yield _Edge(action, partial(_priced, action, point.key, dims, self.target, absent), tuple(below))
+            own = float(action.cost(point.key, dims, self.target))
+            rests = [self._least(p) for p in below[1:]]
+            ways = [
+                (int(way[0]) if way else 0, float(sum_of(way[1 : 1 + len(rests)], rests)))
+                for way in action.ways(point.key, dims)
+            ]
+            yield _Edge(action, tuple(below), own, tuple(ways))
 
     def _least(self, point: _Point) -> float:
         """The optimal cost at a point, without deriving a tree."""
@@ -124,64 +180,65 @@ class KBest:
         state = self._states.get(point)
         if state is None:
             edges = list(self._edges(point))
-            heap = []
-            for number, edge in enumerate(edges):
-                cost = edge.price([self._least(child) for child in edge.children])
-                if cost < INFINITE:
-                    heap.append((cost, number, (0,) * len(edge.children)))
+            bounds = ((e.price(self._least(e.children[0]) if e.children else 0.0), n) for n, e in enumerate(edges))
+            heap = [(cost, number, 0) for cost, number in bounds if cost < INFINITE]
             heapq.heapify(heap)
-            dims = dict(zip(DIMS, point.sizes, strict=True))
-            keep = {
-                m: v
-                for m, v in zip(LIMITS, point.left, strict=True)
-                if v != self.target.limits[m] and matters(point.key, m)
-            }
-            state = self._states[point] = _State(spec_of(point.key, dims, keep), edges, heap)
+            state = self._states[point] = _State(edges, heap)
         return state
 
     # ------------------------------------------------------------ derivations
 
-    def _derivation(self, point: _Point, rank: int) -> tuple[float, Node] | None:
+    def _derivation(self, point: _Point, rank: int) -> _Found | None:
         """The derivation number `rank` of a point by cost, or None where there are not that many."""
         state = self._state(point)
-        while len(state.found) <= rank:
-            if state.taken is not None:
-                self._push_next(state, *state.taken)
-                state.taken = None
-            if not state.heap:
-                break
-            cost, number, ranks = heapq.heappop(state.heap)
-            state.taken = (number, ranks)
-            edge = state.edges[number]
-            bodies = [self._known(child, r)[1] for child, r in zip(edge.children, ranks, strict=True)]
-            node = edge.action.node(bodies)
-            plan = self._planner.plan(state.spec, node)
-            if plan not in state.plans:
-                state.plans.add(plan)
-                state.found.append((cost, node))
+        while len(state.found) <= rank and state.heap:
+            self._step(point, state)
         return state.found[rank] if len(state.found) > rank else None
 
-    def _known(self, point: _Point, rank: int) -> tuple[float, Node]:
-        """A derivation that exists: its combination was pushed."""
-        found = self._derivation(point, rank)
+    def _step(self, point: _Point, state: _State) -> None:
+        """Looks at the first candidate of a point: it is found, or its child is brought one step further."""
+        cost, number, rank = heapq.heappop(state.heap)
+        edge = state.edges[number]
+        if not edge.children:
+            node = edge.action.node([])
+            _keep(state, _Found(cost, node, extended(node, point.sizes, ())))
+            return
+        child = edge.children[0]
+        below = self._state(child)
+        # Another edge may have brought the child further since.
+        bound = self._bound(below, edge, rank)
+        if bound is None:
+            return
+        if bound == cost and len(below.found) > rank:
+            first = below.found[rank]
+            node = edge.action.node([first.node, *(self._cheapest(rest).node for rest in edge.children[1:])])
+            # Some actions leave no step.
+            way = first.way if node is first.node else extended(node, point.sizes, first.way)
+            _keep(state, _Found(cost, node, way))
+            rank += 1
+        elif bound == cost:
+            self._step(child, below)
+        bound = self._bound(below, edge, rank)
+        if bound is not None:
+            heapq.heappush(state.heap, (bound, number, rank))
+
+    @staticmethod
+    def _bound(below: _State, edge: _Edge, rank: int) -> float | None:
+        """What an edge costs at least with derivation number `rank` of its first child, of state `below`; exactly,
+        once that is found. None: there are not that many."""
+        if len(below.found) > rank:
+            return edge.price(below.found[rank].cost)
+        return edge.price(below.heap[0][0]) if below.heap else None
+
+    def _cheapest(self, point: _Point) -> _Found:
+        """The optimum of a point that has one."""
+        found = self._derivation(point, 0)
         assert found is not None
         return found
 
-    def _push_next(self, state: _State, number: int, ranks: tuple[int, ...]) -> None:
-        """The neighbours of a combination: one child's next derivation instead of its last."""
-        edge = state.edges[number]
-        for i in range(len(ranks)):
-            after = (*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])
-            if (number, after) in state.pushed or self._derivation(edge.children[i], after[i]) is None:
-                continue
-            state.pushed.add((number, after))
-            cost = edge.price([self._known(child, r)[0] for child, r in zip(edge.children, after, strict=True)])
-            heapq.heappush(state.heap, (cost, number, after))
 
-
-def _priced(
-    action: Action, key: TableKey, dims: Mapping[str, int], target: Target, absent: list[float], below: list[float]
-) -> float:
-    """The cost of `action` with children that cost `below`; those that are not there come last."""
-    total: float = action.total(key, dims, target, [*below, *absent])
-    return total
+def _keep(state: _State, found: _Found) -> None:
+    """Keeps a derivation where it is the first of its way."""
+    if found.way not in state.ways:
+        state.ways.add(found.way)
+        state.found.append(found)

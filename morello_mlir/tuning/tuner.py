@@ -7,7 +7,7 @@ kept in the memo under its kind and is only ever read by who asks for measuring.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from weakref import WeakKeyDictionary
@@ -22,7 +22,7 @@ from ..search.solve import Search, Solution
 from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import Target, refusal, this_host
-from .kbest import KBest
+from .kbest import KBest, way_of
 from .measure import Measured, measure_schedules
 
 #: Candidates of a measurement where nobody says how many.
@@ -75,20 +75,29 @@ def candidate_count(top_k: int | None, measure: bool) -> int:
 
 
 def cheapest(search: Search, spec: Spec, count: int) -> list[Solution]:
-    """The `count` cheapest schedules of `spec` by rising cost, no two with the same code; fewer where there are not
-    that many. The first is the one that `search` chooses.
+    """The `count` cheapest schedules of `spec` that differ in what a machine can tell (`kbest.Way`), by rising cost, no
+    two with the same code; fewer where there are not that many. The first is the one that `search` chooses.
 
     Raises what `Search.solve` raises.
     """
     best = search.solve(spec)
     if count == 1:
         return [best]
-    planner = Planner(search.target)
-    plan = planner.plan(best.spec, best.schedule)
     # Tables that are solved are used. Reading them from a memo takes longer than solving them, and it may not hold all.
-    enumeration = KBest(spec, search.target, search if best.source == "search" else None)
-    others = (s for s in enumeration if planner.plan(s.spec, s.schedule) != plan)
-    return [best, *islice(others, count - 1)]
+    others = KBest(spec, search.target, search if best.source == "search" else None)
+    return list(islice(_distinct(best, others, search.target), count))
+
+
+def _distinct(best: Solution, others: Iterable[Solution], target: Target) -> Iterator[Solution]:
+    """`best`, and those of `others` that neither go its way nor have the code of an earlier one."""
+    planner, first = Planner(target), way_of(best.spec, best.schedule, target)
+    plans = {planner.plan(best.spec, best.schedule)}
+    yield best
+    for other in others:
+        plan = planner.plan(other.spec, other.schedule)
+        if plan not in plans and way_of(other.spec, other.schedule, target) != first:
+            plans.add(plan)
+            yield other
 
 
 class Tuner:
