@@ -67,7 +67,9 @@ def figures(rows: Iterable[Row], file_bytes: int | None = None) -> dict[str, Any
 def statistics(store: Store) -> dict[str, Any]:
     """What is in a memo: in all, per space and per table; and where the answers of the last runs came from."""
     rows = list(store.rows())
-    file_bytes = store.path.stat().st_size if store.path and store.path.is_file() else 0
+    # What is not in the file yet is in the log beside it.
+    names = [store.path.with_name(store.path.name + end) for end in ("", "-wal")] if store.path else []
+    file_bytes = sum(path.stat().st_size for path in names if path.is_file())
     current = current_spaces()
     spaces = []
     for space in sorted({r.space for r in rows}):

@@ -257,6 +257,12 @@ class Memo:
         for future, one in pending:
             self._finish(future, one)
 
+    def close(self) -> None:
+        """As `flush`; no write-ahead log stays behind, unless others have the file open. It can be used again."""
+        self.flush()
+        if self.user:
+            self.user.store.close()
+
 
 #: Those of this process, for its children.
 _memos: weakref.WeakSet[Memo] = weakref.WeakSet()

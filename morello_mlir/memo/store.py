@@ -362,15 +362,19 @@ class Store:
         return self._connect_read_only(path)
 
     def _connect_read_only(self, path: Path) -> sqlite3.Connection | None:
-        if not path.is_file():
+        if not path.is_file() or not path.stat().st_size:
             return None
         # An immutable file is read without locks and without the files that go with a write-ahead log: right for
         # package data and for folders that cannot be written, as long as nobody else is writing there.
-        live = path.with_name(path.name + "-wal").exists() and os.access(path.parent, os.W_OK)
+        live = path.with_name(path.name + "-wal").exists()
         try:
-            connection = connect(f"file:{quote(str(path))}?mode=ro" + ("" if live else "&immutable=1"))
-            _check_format(connection)
-            return connection
+            try:
+                return _connect_to_read(path, "" if live else "&immutable=1")
+            except sqlite3.OperationalError:
+                if not live:
+                    raise
+                # The index of the log cannot be made here.
+                return _connect_to_read(path, "&immutable=1")
         except (*ERRORS, ForeignFile) as error:
             self._warn("it cannot be read", error)
             return None
@@ -450,6 +454,18 @@ def _connect_writable(path: Path) -> sqlite3.Connection:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         # With a write-ahead log this loses nothing to a killed process; a power cut may cost the last transactions.
         connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _connect_to_read(path: Path, how: str) -> sqlite3.Connection:
+    """Raises sqlite3.Error, UnicodeDecodeError, ForeignFile."""
+    connection = connect(f"file:{quote(str(path))}?mode=ro{how}")
+    try:
+        if not _check_format(connection):
+            raise ForeignFile("there is nothing in it")
         return connection
     except BaseException:
         connection.close()

@@ -296,10 +296,10 @@ def search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> Se
 
 
 def keep_memos() -> None:
-    """Waits until all that the searches of this process have solved is in their memos: for processes that end without
-    Python's leave."""
+    """Waits until all that the searches of this process have solved is in their memos, and in one file each: for
+    processes that end without Python's leave."""
     with _searches_lock:
         searches = list(_searches.values())
     for search in searches:
         if search.memo:
-            search.memo.flush()
+            search.memo.close()

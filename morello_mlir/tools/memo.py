@@ -80,6 +80,8 @@ def _store(options: argparse.Namespace, *, writable: bool) -> Store:
     if not path.is_file():
         if options.action in ("merge", "import"):
             return Store(path)
+        if options.action == "stats" and not options.memo:
+            return Store(path, writable=False)
         raise InputError(f"there is no memo at {path}")
     # Those that write make the best of a damaged file, and say so.
     return Store(path) if writable and options.action != "pack" else _readable(path, writable)
@@ -163,7 +165,8 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
             f"{f['bytes_one_record_each']:10.3g} {f['ratio']:9.3g}"
         )
 
-    out = [f"memo {report['path']}", head, line("all (bytes of the file)", report["all"])]
+    there = "" if Path(report["path"]).is_file() else " (not there yet)"
+    out = [f"memo {report['path']}{there}", head, line("all (bytes of the file)", report["all"])]
     names = _names_of_spaces()
     for space in report["spaces"]:
         name = names.get(space["space"], space["target"])

@@ -383,3 +383,4 @@ def test_a_process_that_ends_has_kept_what_it_found(tmp_path, end):
     command = [sys.executable, "-c", code, str(tmp_path / "memo")]
     found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
     assert found == ["search", "memo"]
+    assert [p.name for p in tmp_path.iterdir()] == ["memo"], "no log is left behind"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from memo_support import SMALL, in_child, records, search_with
 
+from morello_mlir.memo import store as store_module
 from morello_mlir.memo.record import encode
 from morello_mlir.memo.store import FORMAT, Store
 from morello_mlir.memo.version import space_of
@@ -264,6 +265,43 @@ def test_a_read_only_file_is_read(path):
     store.count("search")
     assert same(store, [*batch, *records(13, 7, 24)])
     assert len(list(Store(path).rows())) == len(batch) and Store(path).runs() == []
+
+
+def _killed_while_writing(path: Path, batch) -> None:
+    def work() -> None:
+        put_all(Store(path), batch)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.waitpid(in_child(work), 0)
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["with its index", "without"])
+def test_a_log_where_nothing_can_be_written(path, index, monkeypatch, caplog):
+    """A process was killed, and the folder cannot be written any more: with the log's index (`-shm`) all is read; a
+    log without one nobody can read."""
+    batch = records(8, 8, 16)
+    _killed_while_writing(path, batch)
+    log = path.with_name("memo.sqlite-wal")
+    assert log.stat().st_size > path.stat().st_size
+    if not index:
+        path.with_name("memo.sqlite-shm").unlink()
+        real = store_module.connect
+        monkeypatch.setattr(store_module, "connect", lambda uri: real(uri if "immutable" in uri else "file:/nowhere/x"))
+    store = Store(path, writable=False)
+    assert [len(store.get(SPACE, b.key)) for b in batch] == [int(index)] * len(batch)
+    assert len(caplog.records) == 1 - index
+
+
+def test_an_empty_file_on_a_full_disk_is_one_warning(path, monkeypatch, caplog):
+    def full(path: Path) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    path.parent.mkdir()
+    path.touch()
+    monkeypatch.setattr(store_module, "_connect_writable", full)
+    store, batch = Store(path), records(8, 8, 16)
+    put_all(store, batch)
+    assert same(store, batch) and len(caplog.records) == 1 and "full" in caplog.text
 
 
 def test_runs_are_counted(path):

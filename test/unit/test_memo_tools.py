@@ -75,6 +75,20 @@ def test_stats_in_words(filled, capsys):
     assert status == 0 and "hit rate of the last 1 runs: 50.0%" in out and "shipped for avx2" in out
 
 
+def test_stats_of_a_fresh_installation(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("MORELLO_MEMO", str(tmp_path / "memo"))
+    status, out, _ = run(capsys, "memo", "stats")
+    assert status == 0 and "(not there yet)" in out and "none yet" in out and "shipped for avx512" in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_stats_count_what_is_in_the_log(capsys, tmp_path):
+    search = Search(AVX2, Memo(AVX2, Store(tmp_path / "memo")))
+    search.solve(matmul_spec(6, 12, 16))
+    _, out, _ = run(capsys, "memo", "stats", "--memo", tmp_path / "memo", "--json")
+    assert json.loads(out)["all"]["bytes"] == sum((tmp_path / name).stat().st_size for name in ("memo", "memo-wal"))
+
+
 def test_verify(filled, capsys):
     status, out, _ = run(capsys, "memo", "verify", "--memo", filled, "--sample", 3, "--json")
     report = json.loads(out)
