@@ -202,6 +202,10 @@ class Builder:
     def prefetch(self, mem: Flat, at: Index, kind: str = "read", locality: int = 3) -> None:
         self.line(f"memref.prefetch {mem.name}[{self.index(at)}], {kind}, locality<{locality}>, data : {mem.type}")
 
+    def keep_order(self) -> None:
+        """What was loaded before is loaded before what follows. No instruction."""
+        self.line('llvm.inline_asm has_side_effects "", "~{memory}" : () -> ()')
+
     def plus(self, x: str, y: str) -> str:
         """The sum of two sums."""
         op = "addf" if is_float(self.machine.dtype) else "addi"

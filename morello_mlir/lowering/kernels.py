@@ -9,6 +9,7 @@ from functools import partial
 
 from ..actions import PAIR_KERNELS, STEPS_OF_FOUR
 from ..spec import dtype_bytes, is_float
+from ..targets import PAGE
 from .builder import Builder, Index
 from .digits import Digit, digits_of, edges_at, place_of
 from .dots import dot_dpbf16, dot_dpbusd, dot_fma
@@ -128,6 +129,7 @@ def broadcast_fma(
         tile = tile.with_values([b.zeros()] * tile.rows)
     after = depth % step
     whole: Index = depth - after if looped is None else looped
+    steps = partial(_steps, b, a, w, s=s, together=together, in_order=_comes_in_order(s, tile, rhs, b.machine.dtype))
     if whole:
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
@@ -137,11 +139,11 @@ def broadcast_fma(
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
                 _ask(b, w, b.mul(last, s.rhs_step), s, step)
-            carried.results = _steps(b, a, w, at, s, tile.with_values(carried.args), step, together)
+            carried.results = steps(at=at, tile=tile.with_values(carried.args), count=step)
         tile = tile.with_values(carried.results)
     if after:
         at = (b.mul(whole, s.lhs_step), b.mul(whole, s.rhs_step))
-        tile = tile.with_values(_steps(b, a, w, at, s, tile, after, together))
+        tile = tile.with_values(steps(at=at, tile=tile, count=after))
     return tile.with_values(together.summed(b, tile.values, start)) if together else tile
 
 
@@ -159,6 +161,19 @@ def _ahead(s: _Strides, tile: Bundle, rhs: Operand) -> int:
     if near or s.rhs_lane != 1 or loads > fmas:
         return 0
     return -(-(_STREAM if rhs.view.ahead else _AHEAD) // fmas)
+
+
+def _comes_in_order(s: _Strides, tile: Bundle, rhs: Operand, dtype: str) -> bool:
+    """Whether lines of rhs are to be read in the order in which they lie: LLVM orders loads as it likes, and hardware
+    does not foresee lines whose last is wanted first.
+
+    Of rows pages apart, and of panels that were packed ahead: they come from the last-level cache or from memory. Where
+    each multiply-add of a single row takes its vector from memory itself, rows were faster as they came.
+    """
+    if rhs.view.packed or s.rhs_lane != 1:
+        return rhs.view.ahead
+    alone = tile.rows == 1 and rhs.view.dtype == dtype
+    return s.rhs_step * dtype_bytes(rhs.view.dtype) >= PAGE and not alone
 
 
 def _ask_next(b: Builder, w: Flat, ask: Ask, s: _Strides, at: tuple[Index, int]) -> None:
@@ -273,19 +288,20 @@ def _steps(
     tile: Bundle,
     count: int,
     together: Together | None = None,
+    in_order: bool = False,
 ) -> list[str]:
-    """`count` k steps from `at` (offsets in lhs and rhs), without a loop."""
+    """`count` k steps from `at` (offsets in lhs and rhs), without a loop. in_order: see `_comes_in_order`."""
     if together:
         return together.steps(b, (a, w), at, (s.lhs_row, s.rhs_step), tile.values, count)
-    values = list(tile.values)
+    values, line = list(tile.values), _LINE // dtype_bytes(w.dtype)
     spread = spreads(b, tile.rows, tile.vectors, s.lhs_step, a.dtype)
     pairs: dict[int, tuple[str, str]] = {}
     for step in range(count):
-        row = b.add(at[1], step * s.rhs_step)
-        vectors = [
-            b.vread(w, b.add(row, v * b.machine.lanes * s.rhs_lane), width, stride=s.rhs_lane)
-            for v, width in enumerate(s.widths)
-        ]
+        row, vectors = b.add(at[1], step * s.rhs_step), []
+        for v, width in enumerate(s.widths):
+            if in_order and v * b.machine.lanes % line == 0:
+                b.keep_order()
+            vectors.append(b.vread(w, b.add(row, v * b.machine.lanes * s.rhs_lane), width, stride=s.rhs_lane))
         for r in range(tile.rows):
             place = b.add(at[0], step * s.lhs_step + r * s.lhs_row)
             if r < spread and step % 2 == 0 and step + 1 < count:
