@@ -87,7 +87,7 @@ class Instructions:
 
     def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
         """Of pass `p` for one group of `shape` (steps along every dim)."""
-        stores = tuple(s.value for s in p.stores)
+        stores = tuple((s.value, s.output) for s in p.stores)
         corrected = tuple(v for v in p.loads if v in plan.stored and self._scaled(plan, v))
         what = (p.reductions, p.outputs, p.loads, p.compute, stores, corrected)
         key = (layout.vector, shape, p.step.unroll, p.step.online, what)

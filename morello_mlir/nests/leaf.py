@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -37,6 +37,41 @@ class LeafSearch:
         """(cost, step): the first of the cheapest; None where there is none. given: its vector dim, tile, pipelining
         and first passes are kept."""
         found: tuple[float, RowsPlan] | None = None
+        for option in self.options(given):
+            if found is None or option[0] < found[0]:
+                found = option
+        if found is None:
+            return None
+        return fixed(found[0]), self.node(found[1])
+
+    def cheapest(self, count: int) -> list[tuple[int, Rows]]:
+        """(cost, step) of the `count` cheapest, the first as `best` has it. No two differ in how passes are unrolled
+        alone: that is done in the cheapest way. Outputs go past the caches where that is cheapest, all that may, or
+        none."""
+        seen: set[Rows] = set()
+        out: list[tuple[int, Rows]] = []
+        for cycles, plan in sorted(self._past_or_not(self.options()), key=lambda option: option[0]):
+            if len(out) == count:
+                break
+            node = self.node(plan)
+            if node not in seen:
+                seen.add(node)
+                out.append((fixed(cycles), node))
+        return out
+
+    def _past_or_not(self, options: Iterable[tuple[float, RowsPlan]]) -> Iterator[tuple[float, RowsPlan]]:
+        """Every option, and what it is with all outputs past the caches that may be, and with none."""
+        for cycles, plan in options:
+            yield cycles, plan
+            for past in (False, True):
+                steps = [replace(p.step, streaming=past and streams(p, self.spec, plan.vector)) for p in plan.passes]
+                if steps != [p.step for p in plan.passes]:
+                    passes = (replace(p, step=step) for p, step in zip(plan.passes, steps, strict=True))
+                    other = replace(plan, passes=tuple(passes))
+                    yield self.model.cycles(other), other
+
+    def options(self, given: Rows | None = None) -> Iterator[tuple[float, RowsPlan]]:
+        """(cycles, plan) of every form: sequence of passes, group, and which passes share loops. given: see `best`."""
         first = [p for p in given.passes if isinstance(p, Pass)] if given else []
         all_ = Structures(self.spec, self.target)
         structures = list(all_.plans(first)) if first else all_.known()
@@ -48,11 +83,8 @@ class LeafSearch:
                 plan = replace(structure, vector=vector, tile=points)
                 for per in self.pipelines(plan, given):
                     option = self.choose(replace(plan, sweeps=sweeps_of(len(plan.passes), per)), len(first))
-                    if option and (found is None or option[0] < found[0]):
-                        found = option
-        if found is None:
-            return None
-        return fixed(found[0]), self.node(found[1])
+                    if option is not None:
+                        yield option
 
     def cuts(self, given: Rows | None) -> Sequence[tuple[int, int, tuple[int, ...]]]:
         if given is None:

@@ -70,6 +70,18 @@ class NestSearch:
                 self.answers.put(Answer(answer_space(self.target), str(spec), to_text(found[1]), found[0]))
         return NestSolution(spec, found[1], found[0], "memo" if known else "search", time.perf_counter() - start)
 
+    def cheapest(self, spec: NestSpec, count: int) -> list[NestSolution]:
+        """The `count` cheapest implementations of `spec` in its canonical form, no two alike but for how passes are
+        unrolled; fewer where there are not that many. The first costs what `solve` finds, whose errors it raises."""
+        from .kbest import NestKBest
+
+        start = time.perf_counter()
+        spec = self.goal(spec.canonical())
+        with self._lock:
+            found = NestKBest(self, count).best(spec)
+        took = time.perf_counter() - start
+        return [NestSolution(spec, node, cost, "search", took) for cost, node in found]
+
     def _remembered(self, spec: NestSpec) -> bool:
         """Whether the memo has the answer, which is then among the solved goals: checked, and priced anew."""
 
@@ -151,13 +163,18 @@ class NestSearch:
             below = rewritten(spec, step, self.target).children
         except ScheduleError:
             return None
-        if isinstance(step, (Tile, Partial)):
-            cut = cut | {int(step.dim[1:]) if isinstance(step, Tile) else PARTS_MADE}
-        found = [self.best(c.spec, cut) for c in below]
+        found = [self.best(c.spec, self.cut_by(step, cut)) for c in below]
         if any(f is None for f in found):
             return None
         costs = [f[0] for f in found if f]
         return self.total(spec, step, below, costs), with_children(step, [f[1] for f in found if f])
+
+    @staticmethod
+    def cut_by(step: Node, cut: frozenset[int]) -> frozenset[int]:
+        """`cut` below `step`."""
+        if isinstance(step, (Tile, Partial)):
+            return cut | {int(step.dim[1:]) if isinstance(step, Tile) else PARTS_MADE}
+        return cut
 
     def total(self, spec: NestSpec, step: Node, below: Sequence[Child], costs: Sequence[int]) -> int:
         """The cost of a step with what is below it: one after another, or as long as the thread with most to do."""
