@@ -20,7 +20,7 @@ from morello_mlir.nests.leaf import LeafSearch
 from morello_mlir.nests.plan import RowsPlan
 from morello_mlir.nests.rewrite import reciprocal_body
 from morello_mlir.nests.search import nest_search_for
-from morello_mlir.nests.space import Structures, streams, sweeps_of
+from morello_mlir.nests.space import Structures, streams
 from morello_mlir.search.nest_steps import Reciprocal, Rows
 from morello_mlir.search.schedule import to_text
 from morello_mlir.targets import Target, get_target
@@ -56,15 +56,14 @@ def forms(spec: NestSpec, target: Target) -> Iterator[tuple[float, Rows]]:
         for s in Structures(spec, target).known()
         if all(p.step.online is None or p.step.online in _BLOCKS for p in s.passes)
     ]
+    unrolled = [form for structure in structures for form in search.forms(structure)]
     for vector, _, tile in search.cuts(None):
         if not spec.scan[vector] or max(tile) not in _TILES:
             continue
-        for structure in structures:
-            plan = replace(structure, vector=vector, tile=tile)
-            for per in search.pipelines(plan, None):
-                found = search.choose(replace(plan, sweeps=sweeps_of(len(plan.passes), per)), 0)
-                if found is not None:
-                    yield from _with_streaming(search, found[1])
+        for form in unrolled:
+            option = search.option(form, vector, tile)
+            if option is not None:
+                yield from _with_streaming(search, search.choose(option)[1])
 
 
 def _with_streaming(search: LeafSearch, plan: RowsPlan) -> Iterator[tuple[float, Rows]]:

@@ -17,19 +17,24 @@ from .tour import Lines, Tour
 
 
 class RowsModel:
-    """The cost of `rows` of one nest, for any of its schedules; what they have in common is worked out once."""
+    """The cost of `rows` of one nest, for any of its schedules; what they have in common is worked out once. near: as
+    if lines of operands that come back did so from the nearest cache. instructions: of its family, where there are."""
 
-    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
+    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False, instructions: Instructions | None = None):
         self.spec, self.target, self.s = spec, target, target.streams
         self.near = near
-        self.instructions = Instructions(spec, target)
+        self.instructions = instructions or Instructions(spec, target)
         self.layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
 
     def layout(self, plan: RowsPlan) -> Layout:
-        group = tuple(n if s else min(t, n) for n, s, t in zip(self.spec.dims, self.spec.scan, plan.tile, strict=True))
-        key = plan.vector, group
+        return self.layout_of(plan.vector, plan.tile, plan.lanes)
+
+    def layout_of(self, vector: int, tile: Sequence[int], lanes: int) -> Layout:
+        """That of plans with this vector dim and tile."""
+        group = tuple(n if s else min(t, n) for n, s, t in zip(self.spec.dims, self.spec.scan, tile, strict=True))
+        key = vector, group
         if key not in self.layouts:
-            self.layouts[key] = Layout(self.spec, self.target, plan.vector, plan.lanes, group, self.near)
+            self.layouts[key] = Layout(self.spec, self.target, vector, lanes, group, self.near)
         return self.layouts[key]
 
     def cost(self, plan: RowsPlan) -> int:
@@ -43,8 +48,9 @@ class RowsModel:
         for sweep in plan.sweeps:
             passes = [plan.passes[j] for j, _ in sweep]
             lines = sum((memory[j] for j, _ in sweep), Lines())
-            total += self.combined(passes, self.compute(passes, layout, plan), lines, plan.vector)
-            total += self.setting_out(passes, layout, plan)
+            compute, out = self.sweep(passes, layout, plan)
+            total += self.combined(passes, compute, lines, plan.vector)
+            total += out
         return total
 
     def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines, vector: int) -> float:
@@ -57,42 +63,29 @@ class RowsModel:
         memory = lines.cached + (1 - self.s.past_beside) * lines.past
         return max(max(compute, memory) + overlap * min(compute, memory), lines.past)
 
-    def compute(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
-        """Cycles of the instructions of passes that are one sweep, over all groups."""
-        total = 0.0
+    def sweep(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> tuple[float, float]:
+        """(cycles of the instructions, cycles before and after) of passes that are one sweep, over all groups."""
+        compute = out = 0.0
         for shape, count in layout.shapes:
-            work = self.instructions.work(passes[0], layout, shape, plan)
-            for p in passes[1:]:
-                work = work + self.instructions.work(p, layout, shape, plan)
-            total += count * self.instructions.busy(work)
-        return total
-
-    def setting_out(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> float:
-        """Cycles that passes of one sweep take before and after it, over all groups: less where it is no loop."""
-        if not self.spec.scan_dims:
-            return 0.0
-        total = 0.0
-        for shape, count in layout.shapes:
-            loops = any(self.instructions.work(p, layout, shape, plan).turns > 1 for p in passes)
-            vectors = 1 if self.spec.scan[layout.vector] else self.instructions.units(layout, shape)[layout.vector]
-            total += count * (self.s.sweep if loops else self.s.straight * vectors)
-        return total
+            busy, around = self.instructions.sweep(passes, layout, shape, plan)
+            compute, out = compute + count * busy, out + count * around
+        return compute, out
 
     def around(self, plan: RowsPlan, layout: Layout) -> float:
         """What comes to the sweeps, over all groups: combining lanes, what is computed once per row."""
         total = 0.0
         for shape, count in layout.shapes:
-            each = self.instructions.values(plan.before, layout, shape) + sum(
-                self.instructions.between(p, layout, shape) for p in plan.passes
-            )
-            total += count * each
-        if plan.pipelined:
-            inner = innermost(plan)
-            assert inner is not None
-            # At both ends there are sweeps in which some of the passes have nothing to do.
-            restarts = layout.groups // (self.spec.dims[inner] // plan.tile[inner])
-            total += restarts * max(late for sweep in plan.sweeps for _, late in sweep) * self.s.ramp
-        return total
+            total += count * self.instructions.around(plan, layout, shape)
+        return total + self.ramps(plan, layout)
+
+    def ramps(self, plan: RowsPlan, layout: Layout) -> float:
+        """At both ends of pipelined loops there are sweeps in which some of the passes have nothing to do."""
+        if not plan.pipelined:
+            return 0.0
+        inner = innermost(plan)
+        assert inner is not None
+        restarts = layout.groups // (self.spec.dims[inner] // plan.tile[inner])
+        return restarts * max(late for sweep in plan.sweeps for _, late in sweep) * self.s.ramp
 
     def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[Lines]:
         """By pass: cycles of the lines that all groups touch. past: all outputs are written past the caches, instead of

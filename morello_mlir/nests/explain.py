@@ -54,7 +54,7 @@ def _passes(spec: NestSpec, node: Rows, target: Target, runs: int, met: int) -> 
     passed, spent = 0.0, 0
     for sweep in plan.sweeps:
         own = [plan.passes[j] for j, _ in sweep]
-        busy, lines = model.compute(own, layout, plan), sum((memory[j] for j, _ in sweep), Lines())
+        (busy, _), lines = model.sweep(own, layout, plan), sum((memory[j] for j, _ in sweep), Lines())
         first = min(j for j, _ in sweep)
         # Rounded so that all add up.
         passed += model.combined(own, busy, lines, plan.vector)

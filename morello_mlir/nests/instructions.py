@@ -71,12 +71,20 @@ class Work:
 
 
 class Instructions:
-    """The instructions of `rows` of one nest, for any of its schedules; what they have in common is counted once."""
+    """The instructions of `rows` of one nest, for any of its schedules; what they have in common is counted once. The
+    same holds for all nests of its `family`."""
 
     def __init__(self, spec: NestSpec, target: Target):
         self.spec, self.target, self.s = spec, target, target.streams
         self.absorbed = Facts(spec.body).absorbed
         self._work: dict[object, Work] = {}
+
+    @staticmethod
+    def family(spec: NestSpec) -> object:
+        """What instructions depend on beside a group's shape. Nests of which this is equal differ in the sizes of
+        parallel dims and in where their operands are."""
+        operands = tuple((o.dtype, o.strides) for o in spec.operands)
+        return spec.body, operands, spec.scan, tuple(spec.dims[d] for d in spec.scan_dims)
 
     def busy(self, w: Work) -> float:
         """Cycles of a sweep of one group."""
@@ -85,15 +93,37 @@ class Instructions:
         spilled = max(0.0, w.held + max(TEMPORARY, s.live * w.beside) - self.target.registers)
         return max(busy, w.chain) + w.turns * (s.loop + w.again * spilled * s.spill) + w.extra
 
+    def sweep(
+        self, passes: Sequence[PassPlan], layout: Layout, shape: tuple[int, ...], plan: RowsPlan
+    ) -> tuple[float, float]:
+        """(cycles, cycles before and after) of passes that are one sweep, for one group of `shape`: less is set out for
+        where it is no loop."""
+        works = [self.work(p, layout, shape, plan) for p in passes]
+        all_ = works[0]
+        for more in works[1:]:
+            all_ = all_ + more
+        if not self.spec.scan_dims:
+            return self.busy(all_), 0.0
+        vectors = 1 if self.spec.scan[layout.vector] else self.units(layout, shape)[layout.vector]
+        loops = any(w.turns > 1 for w in works)
+        return self.busy(all_), self.s.sweep if loops else self.s.straight * vectors
+
+    def around(self, plan: RowsPlan, layout: Layout, shape: tuple[int, ...]) -> float:
+        """What comes to the sweeps of one group of `shape`: combining lanes, what is computed once per row."""
+        return self.values(plan.before, layout, shape) + sum(self.between(p, layout, shape) for p in plan.passes)
+
     def work(self, p: PassPlan, layout: Layout, shape: tuple[int, ...], plan: RowsPlan) -> Work:
         """Of pass `p` for one group of `shape` (steps along every dim)."""
-        stores = tuple((s.value, s.output) for s in p.stores)
-        corrected = tuple(v for v in p.loads if v in plan.stored and self._scaled(plan, v))
-        what = (p.reductions, p.outputs, p.loads, p.compute, stores, corrected)
+        corrected = self.corrected(p, plan)
+        what = (p.reductions, p.outputs, p.loads, p.compute, p.stores, p.rows, corrected)
         key = (layout.vector, shape, p.step.unroll, p.step.online, what)
         if key not in self._work:
             self._work[key] = self._count(p, layout, shape, len(corrected))
         return self._work[key]
+
+    def corrected(self, p: PassPlan, plan: RowsPlan) -> tuple[int, ...]:
+        """The stored values that a pass must correct for the maximum of their blocks."""
+        return tuple(v for v in p.loads if v in plan.stored and self._scaled(plan, v))
 
     def _scaled(self, plan: RowsPlan, value: int) -> bool:
         """Whether a stored value must be corrected for the maximum of its block."""

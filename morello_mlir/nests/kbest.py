@@ -16,7 +16,6 @@ from ..search.nest_steps import Stage
 from ..search.schedule import Node
 from .actions import rewritten
 from .fill import with_children
-from .leaf import LeafSearch
 from .rewrite import reciprocal_body
 from .spec import NestSpec
 
@@ -44,7 +43,7 @@ class NestKBest:
 
     def _options(self, spec: NestSpec, cut: frozenset[int]) -> Iterator[Option]:
         if spec.serial and reciprocal_body(spec) is None:
-            yield from LeafSearch(spec, self.search.target).cheapest(self.count)
+            yield from self.search.leaf_search(spec).cheapest(self.count)
         for step in self.search.steps(spec, cut):
             yield from self._with(spec, step, cut)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ..search.nest_steps import Pass, Rows
 from ..targets import Target, fixed
 from .cost import RowsModel
 from .plan import PassPlan, RowsPlan, lanes_of, rows_plan
-from .space import Structures, can_pipeline, layouts, streams, sweeps_of, unrolls
+from .space import Structures, can_pipeline, layouts, streams, sweeps_of
 from .spec import NestSpec
+from .sweeps import Sweep, Sweeps, Unroll, unrolled
 from .touch import Layout
 from .tour import Lines
 
@@ -22,27 +24,47 @@ def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield from combinations(items, n)
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A structure in so many sweeps, before it is known how it is cut into groups. around: number of what comes to the
+    sweeps. given: of how many passes the unrolling and the stores are."""
+
+    plan: RowsPlan
+    sweeps: tuple[Sweep, ...]
+    around: int
+    given: int
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A form with its vector dim and the points of a group. before: cycles that come to its sweeps; found: of every
+    sweep, what `Sweeps.best` says; least: what it takes at least, without its cache lines."""
+
+    form: Form
+    vector: int
+    points: tuple[int, ...]
+    layout: Layout
+    before: float
+    found: Sequence[tuple[float, float, Unroll]]
+    least: float
+
+
 class LeafSearch:
     """Finds the cheapest `rows` of one nest. near: as if lines of operands that come back did so from the nearest
-    cache."""
+    cache. sweeps: those of its family, where there are."""
 
-    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False):
+    def __init__(self, spec: NestSpec, target: Target, *, near: bool = False, sweeps: Sweeps | None = None):
         self.spec, self.target = spec, target
         self.near = near
-        self.model = RowsModel(spec, target, near=near)
+        self.sweeps = sweeps or Sweeps(spec, target)
+        self.model = RowsModel(spec, target, near=near, instructions=self.sweeps.instructions)
         self.lanes = lanes_of(spec, target)
-        self._unrolled: dict[object, tuple[float, float, tuple[tuple[str, int], ...]]] = {}
 
-    def best(self, given: Rows | None = None) -> tuple[int, Rows] | None:
-        """(cost, step): the first of the cheapest; None where there is none. given: its vector dim, tile, pipelining
-        and first passes are kept."""
-        found: tuple[float, RowsPlan] | None = None
-        for option in self.options(given):
-            if found is None or option[0] < found[0]:
-                found = option
-        if found is None:
-            return None
-        return fixed(found[0]), self.node(found[1])
+    def best(self, given: Rows | None = None, below: float = math.inf) -> tuple[int, Rows] | None:
+        """(cost, step): the first of the cheapest; None where there is none of less than `below` cycles. given: its
+        vector dim, tile, pipelining and first passes are kept."""
+        found = self._first(list(self.options(given)), below)
+        return None if found is None else (fixed(found[0]), self.node(found[1]))
 
     def cheapest(self, count: int) -> list[tuple[int, Rows]]:
         """(cost, step) of the `count` cheapest, the first as `best` has it. No two differ in how passes are unrolled
@@ -50,7 +72,8 @@ class LeafSearch:
         none."""
         seen: set[Rows] = set()
         out: list[tuple[int, Rows]] = []
-        for cycles, plan in sorted(self._past_or_not(self.options()), key=lambda option: option[0]):
+        found = (self.choose(option) for option in self.options())
+        for cycles, plan in sorted(self._past_or_not(found), key=lambda option: option[0]):
             if len(out) == count:
                 break
             node = self.node(plan)
@@ -70,21 +93,30 @@ class LeafSearch:
                     other = replace(plan, passes=tuple(passes))
                     yield self.model.cycles(other), other
 
-    def options(self, given: Rows | None = None) -> Iterator[tuple[float, RowsPlan]]:
-        """(cycles, plan) of every form: sequence of passes, group, and which passes share loops. given: see `best`."""
+    def options(self, given: Rows | None = None) -> Iterator[Option]:
+        """Every form: sequence of passes, group, and which passes share loops. given: see `best`."""
         first = [p for p in given.passes if isinstance(p, Pass)] if given else []
         all_ = Structures(self.spec, self.target)
         structures = list(all_.plans(first)) if first else all_.known()
+        forms = [f for structure in structures for f in self.forms(structure, given, len(first))]
         for vector, vectors, tile in self.cuts(given):
-            for structure in structures:
-                points = tuple(
-                    vectors * self.lanes if d == vector and not self.spec.scan[d] else n for d, n in enumerate(tile)
-                )
-                plan = replace(structure, vector=vector, tile=points)
-                for per in self.pipelines(plan, given):
-                    option = self.choose(replace(plan, sweeps=sweeps_of(len(plan.passes), per)), len(first))
-                    if option is not None:
-                        yield option
+            points = self.points(vector, vectors, tile)
+            for form in forms:
+                option = self.option(form, vector, points)
+                if option is not None:
+                    yield option
+
+    def _first(self, options: Sequence[Option], below: float) -> tuple[float, RowsPlan] | None:
+        """(cycles, plan) of the first of the cheapest; None where none takes less than `below`. Nobody asks for the
+        cache lines of what takes longer for its instructions alone."""
+        best: tuple[float, int, RowsPlan] | None = None
+        for i in sorted(range(len(options)), key=lambda i: options[i].least):
+            if options[i].least >= below or (best and options[i].least > best[0]):
+                break
+            cycles, plan = self.choose(options[i])
+            if cycles < below and (best is None or (cycles, i) < best[:2]):
+                best = cycles, i, plan
+        return None if best is None else (best[0], best[2])
 
     def cuts(self, given: Rows | None) -> Sequence[tuple[int, int, tuple[int, ...]]]:
         if given is None:
@@ -93,62 +125,70 @@ class LeafSearch:
         points = tuple(tile.get(f"d{d}", 1) for d in range(len(self.spec.dims)))
         return [(int(given.vector[1:]), given.vectors, points)]
 
-    def pipelines(self, plan: RowsPlan, given: Rows | None) -> list[int]:
-        count = len(plan.passes)
-        options = [given.pipeline or count] if given else [count, *range(1, count)]
-        return [per for per in options if 0 < per <= count and (per == count or can_pipeline(plan, per))]
+    def points(self, vector: int, vectors: int, tile: Sequence[int]) -> tuple[int, ...]:
+        """Steps of every dim in a group, as plans have them."""
+        return tuple(vectors * self.lanes if d == vector and not self.spec.scan[d] else n for d, n in enumerate(tile))
+
+    def forms(self, structure: RowsPlan, given: Rows | None = None, first: int = 0) -> Iterator[Form]:
+        """A structure in every number of sweeps, those of which each pass is one first. first: how many of its passes
+        are `given`, which are unrolled as they are."""
+        count = len(structure.passes)
+        around = self.sweeps.number_around(structure)
+        for per in [given.pipeline or count] if given else [count, *range(1, count)]:
+            if not 0 < per <= count:
+                continue
+            plan = replace(structure, sweeps=sweeps_of(count, per))
+            own = tuple(self._sweep(plan, tuple(j for j, _ in sweep), first) for sweep in plan.sweeps)
+            if all(len(set(s.held)) < 2 for s in own):
+                yield Form(plan, own, around, first)
+
+    def _sweep(self, plan: RowsPlan, passes: tuple[int, ...], first: int) -> Sweep:
+        held = tuple(plan.passes[j].step.unroll for j in passes if j < first)
+        return Sweep(passes, self.sweeps.number_of_sweep(plan, passes, held), held)
 
     # ------------------------------------------------------------ one structure, cut in one way
 
-    def choose(self, plan: RowsPlan, given: int) -> tuple[float, RowsPlan] | None:
-        """(cycles, plan) with the cheapest unrolling of the passes (but for the first `given`), and those writing past
-        the caches that gain by it."""
-        model = self.model
-        layout = model.layout(plan)
-        memory = model.memory(plan, layout)
-        passes = list(plan.passes)
-        free = {j for j, p in enumerate(passes) if j >= given and streams(p, self.spec, plan.vector)}
-        other = model.memory(plan, layout, past=True) if free else memory
-        total = model.around(plan, layout)
-        for sweep in plan.sweeps:
-            held = [passes[j].step.unroll for j, _ in sweep if j < given]
-            if any(unroll != held[0] for unroll in held):
+    def option(self, form: Form, vector: int, points: tuple[int, ...]) -> Option | None:
+        """A form cut into groups of these points, unrolled as is fastest but for what is given; None where it is not
+        legal."""
+        plan = form.plan
+        if plan.pipelined:
+            plan = replace(plan, vector=vector, tile=points)
+            if not can_pipeline(plan, len(plan.sweeps)):
                 return None
-            # What is fastest is so whatever the lines take.
-            own = [passes[j] for j, _ in sweep]
-            busy, around, unroll = self.unrolled(own, layout, plan, held)
-            own = [replace(p, step=replace(p.step, unroll=unroll)) for p in own]
+        layout = self.model.layout_of(vector, points, plan.lanes)
+        before = self.sweeps.around(form.around, plan, layout) + self.model.ramps(plan, layout)
+        # What is fastest is so whatever the lines take.
+        found = [self.sweeps.best(s, plan, layout) for s in form.sweeps]
+        least = before
+        for busy, around, _ in found:
+            least += busy + around
+        return Option(form, vector, points, layout, before, found, least)
+
+    def choose(self, option: Option) -> tuple[float, RowsPlan]:
+        """(cycles, plan) with the passes that gain by it writing past the caches."""
+        form, total = option.form, option.before
+        plan = replace(form.plan, vector=option.vector, tile=option.points)
+        layout, found = option.layout, option.found
+        model = self.model
+        free = {j for j, p in enumerate(plan.passes) if j >= form.given and streams(p, self.spec, plan.vector)}
+        memory = model.memory(plan, layout)
+        other = model.memory(plan, layout, past=True) if free else memory
+        passes: dict[int, PassPlan] = {}
+        for sweep, (busy, around, unroll) in zip(form.sweeps, found, strict=True):
+            own = [unrolled(plan.passes[j], unroll) for j in sweep.passes]
             # Each pass that may writes past the caches or not, in any combination.
             best: tuple[float, tuple[int, ...]] | None = None
-            for past in _subsets([j for j, _ in sweep if j in free]):
-                lines = sum((other[j] if j in past else memory[j] for j, _ in sweep), Lines())
+            for past in _subsets([j for j in sweep.passes if j in free]):
+                lines = sum((other[j] if j in past else memory[j] for j in sweep.passes), Lines())
                 cycles = model.combined(own, busy, lines, plan.vector)
                 if best is None or cycles < best[0]:
                     best = cycles, past
             assert best is not None
             total += best[0] + around
-            for j, _ in sweep:
-                step = replace(passes[j].step, unroll=unroll)
-                passes[j] = replace(passes[j], step=replace(step, streaming=True) if j in best[1] else step)
-        return total, replace(plan, passes=tuple(passes))
-
-    def unrolled(
-        self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan, held: Sequence[tuple[tuple[str, int], ...]]
-    ) -> tuple[float, float, tuple[tuple[str, int], ...]]:
-        """(cycles of instructions, cycles before and after, unrolling) of one sweep."""
-        what = tuple((p.reductions, p.outputs, p.loads, p.compute, p.stores, p.step.online) for p in passes)
-        key = layout.vector, layout.group, what, tuple(plan.stored), tuple(held[:1])
-        if key not in self._unrolled:
-            best: tuple[float, float, tuple[tuple[str, int], ...]] | None = None
-            for unroll in held[:1] or unrolls(self.spec, layout.vector, self.lanes):
-                own = [replace(p, step=replace(p.step, unroll=unroll)) for p in passes]
-                cycles = self.model.compute(own, layout, plan)
-                around = self.model.setting_out(own, layout, plan)
-                if best is None or cycles + around < best[0] + best[1]:
-                    best = cycles, around, unroll
-            assert best is not None
-            self._unrolled[key] = best
-        return self._unrolled[key]
+            for j, p in zip(sweep.passes, own, strict=True):
+                passes[j] = unrolled(p, unroll, streaming=j in best[1])
+        return total, replace(plan, passes=tuple(passes[j] for j in range(len(passes))))
 
     def node(self, plan: RowsPlan) -> Rows:
         """The step, checked: the plan made from it costs what has been found."""

@@ -14,7 +14,7 @@ from ..search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children, has_hole, parse, to_text
 from ..search.solution import Solved
 from ..search.solve import Search
-from ..targets import Target, thread_count
+from ..targets import COST_UNITS, Target, thread_count
 from .actions import check_tree, goal, positions, rewritten
 from .cost import RowsModel
 from .fill import fill, with_children
@@ -24,6 +24,7 @@ from .rewrite import Child, reciprocal_body
 from .sharing import own_cost
 from .space import BLOCK_GAIN, BLOCK_STEPS, shared_steps, stages
 from .spec import NestSpec
+from .sweeps import Families
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class NestSearch:
         self.answers = answers
         self._solved: dict[tuple[NestSpec, frozenset[int]], tuple[int, Node] | None] = {}
         self._leaves: dict[NestSpec, tuple[int, Rows] | None] = {}
+        self._families = Families(target)
         self._lock = lock()
 
     def goal(self, spec: NestSpec) -> NestSpec:
@@ -114,8 +116,12 @@ class NestSearch:
 
     def leaf(self, spec: NestSpec) -> tuple[int, Rows] | None:
         if spec not in self._leaves:
-            self._leaves[spec] = LeafSearch(spec, self.target).best()
+            self._leaves[spec] = self.leaf_search(spec).best()
         return self._leaves[spec]
+
+    def leaf_search(self, spec: NestSpec, *, near: bool = False) -> LeafSearch:
+        """A search for `rows`, with what is known of the family of `spec`."""
+        return LeafSearch(spec, self.target, near=near, sweeps=self._families.of(spec))
 
     def steps(self, spec: NestSpec, cut: frozenset[int]) -> Iterator[Node]:
         """The steps other than `rows` that are tried, with holes below, in the order that decides among equal costs."""
@@ -148,8 +154,10 @@ class NestSearch:
         rows = self.leaf(spec) if dims else None
         if rows is None or stays_near(spec, rows[1], self.target):
             return
-        least = LeafSearch(spec, self.target, near=True).best()
-        if least is None or least[0] > (1 - BLOCK_GAIN) * rows[0]:
+        most = (1 - BLOCK_GAIN) * rows[0]
+        # A cycle more, for what becomes an integer.
+        least = self.leaf_search(spec, near=True).best(below=most / COST_UNITS + 1)
+        if least is None or least[0] > most:
             return
         for d in dims:
             n = spec.dims[d]
@@ -199,7 +207,7 @@ class NestSearch:
 
     def _fill(self, spec: NestSpec, rows: Rows | None) -> Node:
         found: tuple[int, Node] | None
-        found = self.best(spec) if rows is None else LeafSearch(spec, self.target).best(rows)
+        found = self.best(spec) if rows is None else self.leaf_search(spec).best(rows)
         if found is None:
             raise ScheduleError(f"nothing fills {'the hole' if rows is None else rows.label()}, in {spec}")
         return found[1]

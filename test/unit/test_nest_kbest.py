@@ -57,7 +57,7 @@ def test_leaves_are_the_cheapest_of_all(spec):
     """Every form, its outputs past the caches or not, priced by itself."""
     spec = NestSearch(AVX2).goal(spec.canonical())
     search, legal = LeafSearch(spec, AVX2), {}
-    for _, plan in search.options():
+    for _, plan in map(search.choose, search.options()):
         node = search.node(plan)
         plain = [replace(p, streaming=False) for p in node.passes]
         past = [replace(p, streaming="y" in p.values) for p in node.passes]
