@@ -98,7 +98,10 @@ def streamed(key: TableKey, operand: int, dims: Dims, target: Target, touched: A
         fp = replace(fp, row_lines=lines / fp.rows, lines=lines)
     least = lines * target.costs.l2_line
     if operand == 1 and fp.stride is not None:
-        least = least + fp.rows * (target.costs.page_row if fp.stride >= PAGE else target.costs.row_line)
+        c = target.costs
+        least = least + fp.rows * (c.page_row if fp.stride >= PAGE else c.row_line)
+        if PAGE // 2 <= fp.stride < PAGE:
+            least = maximum(least, fp.rows * c.half_page_row)
     return least, l1_cycles(key, operand, fp, target)
 
 

@@ -118,8 +118,11 @@ class Costs:
     #: The least time between two lines that a kernel streams from L2: it hides them behind that much arithmetic only.
     l2_line: float = 0.0
     #: What each row adds to that, where rhs is read in place: `page_row` where rows are pages apart.
+    #: Where they are half a page apart, so that every other one falls into the same sets of L1, a row takes no less
+    #: than `half_page_row`, however short it is.
     row_line: float = 0.0
     page_row: float = 0.0
+    half_page_row: float = 0.0
     #: The same as `l2_line` for an operand that is moved to L1, or to L2 from the last-level cache, beside the
     #: multiply-adds that are done with it there.
     l1_wait: float = 0.0

@@ -17,7 +17,7 @@ from typing import Any
 from .base import Cache, Costs, LineCost, Target
 
 #: Changes when the meaning of a coefficient or of the file does.
-FORMAT = 3
+FORMAT = 4
 #: `off` ignores calibrations; a path is the folder that holds them.
 VARIABLE = "MORELLO_CALIBRATION"
 

@@ -14,7 +14,7 @@ from .streams import ZEN5_STREAMS
 _REGISTERS = 32
 #: Tiles of one vector load once for each multiply-add; beside cache misses, which take slots of loads again, that is
 #: slower than alone, the more so the taller they are.
-_LONE_LOADS, _TALL, _TALL_LOADS = 1.06, 16, 1.1
+_LONE_LOADS, _TALL, _TALL_LOADS = 1.09, 16, 1.1
 
 
 def _kernel_table() -> dict[tuple[int, int], float]:
@@ -46,22 +46,23 @@ _NARROW = Narrow(
 _COSTS = replace(
     AVX512.costs,
     l2_to_l1=LineCost(0.02, 0.1, packed=0.02),
-    l2_to_l1_out=LineCost(0.15, 0.2, row=0.5, lone=1.7),
-    l2_to_l1_across=LineCost(0.2, 0.25, packed=0.07, row=0.4),
-    gl_to_l2=LineCost(0.15, 0.15, packed=0.05, row=1.0, panel=40.0),
-    gl_to_l2_out=LineCost(0.5, 0.5, row=0.5, lone=3.0),
+    l2_to_l1_out=LineCost(0.15, 0.25, row=0.5, lone=1.7),
+    l2_to_l1_across=LineCost(0.2, 0.2, packed=0.07, row=0.4),
+    gl_to_l2=LineCost(0.15, 0.15, packed=0.075, row=1.0, panel=45.0),
+    gl_to_l2_out=LineCost(0.35, 0.5, row=0.5, lone=3.0),
     stream_out=LineCost(6.3, 6.3, row=3.0, lone=12.0),
     pack_copy=LineCost(3.8, 3.8, 0.2, row=4.0),
-    pack_transpose=LineCost(5.5, 5.5, 0.5, row=4.5),
-    pack_away=2.5,
+    pack_transpose=LineCost(6.5, 6.5, 0.5, row=4.5),
+    pack_away=2.8,
     pack_start=10.0,
-    out_vector=0.25,
-    call=3.0,
+    out_vector=0.2,
+    call=2.0,
     unaligned=1.0,
     unaligned_vector=0.3,
     l2_line=1.55,
     row_line=3.0,
     page_row=9.0,
+    half_page_row=8.5,
     l1_wait=1.55,
     l2_wait=2.2,
     store_wait=2.3,

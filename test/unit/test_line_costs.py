@@ -243,11 +243,18 @@ def test_an_operand_that_is_moved_is_waited_for_beyond_what_is_computed_with_it(
     assert cost(MoveAction(1, "L2"), rows, 64, 64, "GL, row_major", far, **prices) == 0.0
 
 
-@pytest.mark.parametrize(("stride", "want"), [(256, 4 * 1.5 + 2.0), (2048, 4 * 1.5 + 2.0), (4096, 4 * 1.5 + 7.0)])
-def test_rows_of_rhs_in_place_take_their_time_beside_the_arithmetic(stride, want):
+@pytest.mark.parametrize(
+    ("stride", "vectors", "want"),
+    [
+        *((256, 4, 4 * 1.5 + 2.0), (1024, 4, 4 * 1.5 + 2.0), (4096, 4, 4 * 1.5 + 7.0)),
+        # Half a page apart: short rows take as long as rows of four lines.
+        *((2048, 4, 8.0), (2048, 2, 8.0), (2048, 6, 6 * 1.5 + 2.0), (1024, 2, 2 * 1.5 + 2.0)),
+    ],
+)
+def test_rows_of_rhs_in_place_take_their_time_beside_the_arithmetic(stride, vectors, want):
     got = cost(
-        KERNEL, 2, 64, 64, "L1, row_major", f"L2, row_major, s{stride}", out="VRF, row_major",
-        kernel_scale=1.0, l2_line=1.5, row_line=2.0, page_row=7.0,
+        KERNEL, 1, 64, 16 * vectors, "L1, row_major", f"L2, row_major, s{stride}", out="VRF, row_major",
+        kernel_scale=1.0, l2_line=1.5, row_line=2.0, page_row=7.0, half_page_row=8.0,
     )  # fmt: skip
     assert got == 64 * want
 
