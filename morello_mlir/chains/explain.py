@@ -85,7 +85,7 @@ class _Explainer:
                 yield step
 
         here = Step(node.label() + ":", runs, note=f"{_sizes(point)} n={form.columns}")
-        room = bytes_text(form.tile_lines * LINE)
+        room = bytes_text(form.rooms["t0"].lines * LINE)
         here.below = [Step(f"bufferize t0 to {node.home}", runs, note=f"a block of {room}", indent=1)]
         here.below += parts(PARTS, node.schedules, form.size)
         if node.rest:

@@ -14,6 +14,9 @@ The first block has a `start` in place of `update`, and nothing to carry or to r
 arXiv 1805.02867; Dao et al., arXiv 2205.14135.) A maximum of nothing but -inf counts as the smallest float: such a
 block weighs nothing, and a row of nothing else is 0 / 0, as in the other form, or 0 / 1 where the softmax makes zeros
 of it.
+
+Where weights are narrower than what they are computed in, they have a tile t1 of their own; where the output is (or
+something else is done to its sums), these have one too, o, and `finish` makes the output of them.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ from ..nests import NestSpec, Operand
 from ..nests.body import Body, BodyBuilder, Value
 from ..nests.ops import element_bytes
 from ..nests.spec import is_softmax
-from ..spec import Layout, Spec, stride_class
+from ..spec import Layout, Spec, Then, dtype_bytes, stride_class
 from ..targets import LINE, Target, ceil_div
-from .space import RHS, Point, row_of, steps
+from .space import RHS, Point, finishing, row_of, steps
 from .spec import ChainSpec, is_dense
 
 #: Values of each row that are carried along: the maximum, the one before, the sum, the block's sum, the correction.
@@ -42,11 +45,13 @@ _SMALLEST = {"f32": float(np.finfo(np.float32).min), "f64": float(np.finfo(np.fl
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """What `start` and `update` do to the inputs of a softmax's body, and `finish` to the output and the sums."""
+    """What `start` and `update` do to the inputs of a softmax's body, and `finish` to what is weighed and the sums.
+    dtype: in which it is computed."""
 
     start: Body
     update: Body
     finish: Body
+    dtype: str
 
 
 def softmax_of(point: Point) -> Softmax | None:
@@ -61,19 +66,29 @@ def _softmax_of(spec: ChainSpec) -> Softmax | None:
         return None
     nest = stages[1].goal
     assert isinstance(nest, NestSpec)
-    exp = exponential_of(nest.body)
-    if exp is None or nest.operands[-1].dtype not in _SMALLEST or not nest.scan[2]:
+    narrow, body = _without_cast(nest.body)
+    exp = exponential_of(body)
+    if exp is None or exp.dtype not in _SMALLEST or not nest.scan[2]:
         return None
     # The output is stepped through by nests, which must know how it lies.
     last = stages[2].goal
     assert isinstance(last, Spec)
-    if stages[2].reads[0] != "t1" or not is_dense(last, 2) or last.then:
+    if stages[2].reads[0] != "t1" or not is_dense(last, 2) or (last.then and last.then.extras):
         return None
-    if {s.dtype for s in stages} != {nest.operands[-1].dtype}:
+    if last.sums != exp.dtype:
         return None
+    first, others = (_softmax(nest, exp, narrow, k) for k in (None, len(nest.inputs)))
     # Whether rows of nothing but -inf are zeros, and not NaN.
-    safe = nest.function != "Softmax"
-    return Softmax(_softmax(nest, exp, None), _softmax(nest, exp, len(nest.inputs)), _finish(nest.body, safe))
+    safe = body.values[body.outputs[0]].op == "select"
+    return Softmax(first, others, _finish(last.then, exp.dtype, safe), exp.dtype)
+
+
+def _without_cast(body: Body) -> tuple[str, Body]:
+    """The type of the output, and the body of what is cast to it at last, if anything is."""
+    out = body.values[body.outputs[0]]
+    if len(body.outputs) == 1 and out.op == "cast":
+        return out.dtype, Body(body.values, out.args)
+    return out.dtype, body
 
 
 def exponential_of(body: Body) -> Value | None:
@@ -99,18 +114,26 @@ def _is(values: Sequence[Value], at: int, op: str, attr: str) -> bool:
     return values[at].op == op and values[at].attr == attr
 
 
-def _finish(body: Body, safe: bool) -> Body:
-    """The output over the sums; safe: these are 1 where they are 0, as nothing else is than what weighs nothing."""
-    dtype = body.values[body.outputs[0]].dtype
+def _finish(then: Then | None, dtype: str, safe: bool) -> Body:
+    """What is weighed over the sums, and `then` of that; safe: these are 1 where they are 0, as nothing else is than
+    what weighs nothing."""
     b = BodyBuilder()
     y, total = b.input(0, dtype), b.input(1, dtype)
     if safe:
         total = b.op("select", b.cmp("oeq", total, b.const(0, dtype)), b.const(1, dtype), total)
-    return b.build([b.op("div", y, total)])
+    made = [b.op("div", y, total)]
+    if then is not None:
+        quotient = made[0]
+        made = []
+        for value in then.body.values:
+            made.append(quotient if value.op == "input" else b.add(value, [made[a] for a in value.args]))
+        made = [made[then.body.outputs[0]]]
+    return b.build(made)
 
 
-def _softmax(nest: NestSpec, exp: Value, before: int | None) -> Body:
-    """exp(x - m), m and the sum, m being the largest of x, the smallest float and, if `before` says so, that input."""
+def _softmax(nest: NestSpec, exp: Value, narrow: str, before: int | None) -> Body:
+    """exp(x - m) in the type `narrow`, m and the sum, m being the largest of x, the smallest float and, if `before`
+    says so, that input."""
     v = nest.body.values
     x, largest = v[exp.args[0]].args
     dtype, kind = v[x].dtype, v[largest].op.removeprefix("reduce_")
@@ -121,7 +144,7 @@ def _softmax(nest: NestSpec, exp: Value, before: int | None) -> Body:
     least = b.const(_SMALLEST[dtype], dtype) if before is None else b.input(before, dtype)
     m = b.op(kind, b.reduce(kind, made[x]), least)
     weights = b.op("exp", b.op("sub", made[x], m))
-    return b.build([weights, m, b.reduce("sum", weights)])
+    return b.build([b.cast(weights, narrow), m, b.reduce("sum", weights)])
 
 
 def _bodies(dtype: str) -> dict[str, Body]:
@@ -132,6 +155,24 @@ def _bodies(dtype: str) -> dict[str, Body]:
     carry = b.build([c, b.op("add", b.op("mul", total, c), part), new])
     b = BodyBuilder()
     return {"carry": carry, "rescale": b.build([b.op("mul", b.input(0, dtype), b.input(1, dtype))])}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Scratch of the online form: rows of so many columns, `row` elements apart."""
+
+    rows: int
+    columns: int
+    row: int
+    dtype: str
+
+    @property
+    def lines(self) -> int:
+        return int(ceil_div(self.rows * self.row * element_bytes(self.dtype), LINE))
+
+    def operand(self, home: str, width: int) -> Operand:
+        """How a nest reads the first `width` columns."""
+        return Operand(self.dtype, home, (0, self.row if self.rows > 1 else 0, 1 if width > 1 else 0))
 
 
 @dataclass(frozen=True)
@@ -159,27 +200,46 @@ class Form:
 
     @property
     def dtype(self) -> str:
-        return self.point.spec.stages[0].dtype
+        """In which the softmax is computed, and what is weighed added up."""
+        return self.softmax.dtype
 
     @property
-    def row(self) -> int:
-        """Elements from one row of the tile of scores to the next."""
-        return row_of(self.size, self.dtype, self.point.dims[1])
+    def weights(self) -> str:
+        """Where the weights are: in the place of the scores, if they are of one type."""
+        stages = self.point.spec.stages
+        return "t0" if stages[0].dtype == stages[1].dtype else "t1"
 
     @property
-    def tile_lines(self) -> int:
-        return int(ceil_div(self.point.dims[1] * self.row * element_bytes(self.dtype), LINE))
+    def weighed(self) -> str:
+        """Where what is weighed is added up: in the output, if that is nothing else."""
+        goal = self.point.contraction(2)
+        return "y" if goal.then is None and goal.operands[2].dtype == self.dtype else "o"
 
     @property
-    def state_lines(self) -> int:
-        """Lines of one of the values that rows carry along."""
-        return int(ceil_div(self.point.dims[1] * element_bytes(self.dtype), LINE))
+    def rooms(self) -> dict[str, Room]:
+        """What is in scratch, in order."""
+        stages = self.point.spec.stages
+        rows = self.point.dims[1]
+
+        def tile(columns: int, dtype: str) -> Room:
+            return Room(rows, columns, row_of(columns, dtype, rows), dtype)
+
+        tiles = {"t0": tile(self.size, stages[0].dtype)}
+        if self.weights == "t1":
+            tiles["t1"] = tile(self.size, stages[1].dtype)
+        if self.weighed == "o":
+            tiles["o"] = tile(stages[2].shape[2], self.dtype)
+        return tiles | dict.fromkeys(STATE, Room(rows, 1, 1, self.dtype))
+
+    @property
+    def lines(self) -> int:
+        """Of all rooms."""
+        return sum(room.lines for room in self.rooms.values())
 
     @property
     def left(self) -> int:
         """Lines of L2 that are left for the parts."""
-        used = self.tile_lines + len(STATE) * self.state_lines if self.home == "L2" else 0
-        return steps(self.point.l2 - used, self.target)
+        return steps(self.point.l2 - (self.lines if self.home == "L2" else 0), self.target)
 
     def check(self) -> None:
         """Raises ScheduleError where there is no such form."""
@@ -217,12 +277,21 @@ class Form:
         key, dims = self.point.whole(at, self.target)
         if part == "scores":
             key = replace(key, function=self.point.contraction(at).function)
-        operand = 2 if part == "scores" else 0
-        stride = stride_class(self.row * element_bytes(self.dtype))
-        state = OperandState(self.home, Layout.permutation((0, 1, 2)), stride, dtype=key.operands[operand].dtype)
-        key = self.point.with_packs(at, key.with_operand(operand, state))
+        key = self._with_room(key, 2, "t0") if part == "scores" else self._with_room(key, 0, self.weights)
+        if part == "scores" and key.dtype_of(2) != self.rooms["t0"].dtype:
+            # Sums of another type lie in rows of their own.
+            stride = stride_class(self.size * dtype_bytes(key.dtype_of(2)))
+            key = key.with_operand(2, replace(key.operands[2], stride=stride))
+        if part == "weigh" and self.weighed == "o":
+            key = self._with_room(key, 2, "o")
+        key = self.point.with_packs(at, key)
         dims = {**dims, "m": self.point.dims[1], "n" if part == "scores" else "k": width}
         return key, dims, {**self.target.limits, "L2": self.left}
+
+    def _with_room(self, key: TableKey, operand: int, name: str) -> TableKey:
+        stride = stride_class(self.rooms[name].row * dtype_bytes(self.rooms[name].dtype))
+        state = OperandState(self.home, Layout.permutation((0, 1, 2)), stride, dtype=key.operands[operand].dtype)
+        return key.with_operand(operand, state)
 
     def goal(self, part: str, width: int, first: bool = False) -> Spec | NestSpec:
         """What is left of a part. first: of the first block, where `weigh` overwrites."""
@@ -232,8 +301,7 @@ class Form:
                 key = replace(key, function=key.function.removesuffix("Accum"))
             keep = {m: v for m, v in left.items() if v != self.target.limits[m] and matters(key, m)}
             spec = spec_of(key, dims, keep)
-            then = self.point.contraction(0).then if part == "scores" else None
-            return spec if then is None else replace(spec, then=then).canonical()
+            return finishing(spec, self.point.contraction(0).then if part == "scores" else None, self.rooms["t0"].row)
         return self.nest(part, width)
 
     def nest(self, part: str, width: int) -> NestSpec:
@@ -250,10 +318,10 @@ class Form:
         reads = self.point.spec.stages[1].reads
         at = reads.index("t0")
         rows = self.point.dims[1]
-        scores = Operand(self.dtype, self.home, (0, self.row if rows > 1 else 0, 1 if width > 1 else 0))
+        scores, weights = (self.rooms[name].operand(self.home, width) for name in ("t0", self.weights))
         inputs = [scores if i == at else o for i, o in enumerate(nest.inputs)]
         inputs += [self._held()] if part == "update" else []
-        outputs = [replace(scores, alias=at), self._held(), self._held()]
+        outputs = [replace(weights, alias=at if self.weights == "t0" else None), self._held(), self._held()]
         body = self.softmax.start if part == "start" else self.softmax.update
         return NestSpec((1, rows, width), (False, False, True), (*inputs, *outputs), body)
 
@@ -266,22 +334,26 @@ class Form:
             flat = tuple(replace(o, strides=o.strides[1:2]) for o in (*held, *out))
             return NestSpec((rows,), (False,), flat, body)
         columns = last.shape[2]
-        y = Operand(self.dtype, "GL", (0, columns if rows > 1 else 0, 1 if columns > 1 else 0))
-        return NestSpec((1, rows, columns), (False,) * 3, (y, self._held(), replace(y, alias=0)), body)
+        y = Operand(last.dtype, "GL", (0, columns if rows > 1 else 0, 1 if columns > 1 else 0))
+        sums = y if self.weighed == "y" else self.rooms["o"].operand(self.home, columns)
+        made = replace(sums, alias=0) if part == "rescale" or self.weighed == "y" else y
+        return NestSpec((1, rows, columns), (False,) * 3, (sums, self._held(), made), body)
 
     # ------------------------------------------------------------ names of operands
 
     def operands(self, part: str) -> tuple[str, ...]:
-        """The names of the operands of a part, as its op has them: x0, ..., y; t0; and those of STATE."""
+        """The names of the operands of a part, as its op has them: x0, ..., y; t0, t1, o; and those of STATE."""
         stages = self.point.spec.stages
         if part == "scores":
             lhs, rhs, *extras = stages[0].reads
             return (lhs, rhs, "t0", *extras)
         if part == "weigh":
-            return ("t0", stages[2].reads[RHS], "y")
+            return (self.weights, stages[2].reads[RHS], self.weighed)
         if part in ("start", "update"):
             more = ("m",) if part == "update" else ()
-            return (*stages[1].reads, *more, "t0", "before" if part == "update" else "m", "s" if more else "l")
+            return (*stages[1].reads, *more, self.weights, "before" if part == "update" else "m", "s" if more else "l")
         if part == "carry":
             return ("m", "before", "l", "s", "c", "l", "m")
-        return ("y", "c" if part == "rescale" else "l", "y")
+        if part == "rescale":
+            return (self.weighed, "c", self.weighed)
+        return (self.weighed, "l", "y")

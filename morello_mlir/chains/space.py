@@ -11,7 +11,7 @@ from ..actions.space import panels
 from ..errors import ScheduleError, SpecError
 from ..nests import NestSpec
 from ..nests.ops import element_bytes
-from ..spec import Layout, Spec, stride_class
+from ..spec import Layout, Spec, Then, dtype_bytes, stride_class
 from ..targets import LINE, Target, ceil_div, thread_count
 from .schedule import Loop, PackRhs, Stages
 from .spec import ChainSpec
@@ -172,9 +172,14 @@ class Point:
         key, dims = self.whole(at, target)
         key = replace(key, function=self.contraction(at).function)
         stage = self.spec.stages[at]
-        for i, name in ((0, stage.reads[0]), (2, f"t{at}" if at + 1 < len(self.spec.stages) else "")):
-            if name.startswith("t"):
-                key = key.with_operand(i, self._state(key.operands[i], homes, int(name[1:])))
+        if stage.reads[0].startswith("t"):
+            key = key.with_operand(0, self._state(key.operands[0], homes, int(stage.reads[0][1:])))
+        if at + 1 < len(self.spec.stages):
+            made = self._state(key.operands[2], homes, at)
+            if key.dtype_of(2) != stage.dtype:
+                # Sums of another type lie in rows of their own.
+                made = replace(made, stride=stride_class(stage.shape[2] * dtype_bytes(key.dtype_of(2))))
+            key = key.with_operand(2, made)
         key = self.with_packs(at, key)
         left = {**target.limits, "L2": steps(self.l2_left(homes), target)}
         return key, {**dims, "m": self.dims[1]}, left
@@ -198,8 +203,8 @@ class Point:
         if isinstance(stage.goal, Spec):
             key, dims, left = self.table_point(at, homes, target)
             keep = {m: v for m, v in left.items() if v != target.limits[m] and matters(key, m)}
-            spec = spec_of(key, dims, keep)
-            return spec if stage.goal.then is None else replace(spec, then=stage.goal.then).canonical()
+            row = self.row(at) if at + 1 < len(self.spec.stages) else None
+            return finishing(spec_of(key, dims, keep), stage.goal.then, row)
         return self.nest(at, homes)
 
     def nest(self, at: int, homes: tuple[str, ...]) -> NestSpec:
@@ -220,6 +225,18 @@ class Point:
             i = stage.reads.index(f"t{place}")
             operands[-1] = replace(operands[-1], alias=i)
         return replace(stage.goal, dims=(1, self.dims[1], stage.goal.dims[2]), operands=tuple(operands))
+
+
+def finishing(spec: Spec, then: Then | None, row: int | None) -> Spec:
+    """A part of a contraction with what is done to the sums of the whole. row: elements from one row of the results to
+    the next, where they are not dense."""
+    if then is None:
+        return spec
+    out = spec.operands[-1]
+    if then.dtype != out.dtype:
+        stride = None if row is None else stride_class(row * dtype_bytes(then.dtype))
+        out = replace(out, dtype=then.dtype, row_stride=stride)
+    return replace(spec, operands=(*spec.operands[:-1], out), then=then).canonical()
 
 
 def row_of(columns: int, dtype: str, rows: int) -> int:

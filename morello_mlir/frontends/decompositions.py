@@ -172,7 +172,12 @@ def _attention(
         groups = query.size(-3) // key.size(-3)
         key, value = (torch.repeat_interleave(t, groups, -3) for t in (key, value))
     factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    if half:
+        # Scores and weights are single precision up to the weights' product with the values, as in torch's own kernels.
+        scores = torch.matmul(in_single(query), in_single(key).transpose(-2, -1)) * factor
+    else:
+        scores = torch.matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
         allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
         scores = torch.where(allowed, scores, -math.inf)
@@ -182,7 +187,7 @@ def _attention(
         scores = scores + attn_mask
     # Only a mask of the caller's can leave nothing to attend to.
     weights = torch.softmax(scores, -1) if attn_mask is None else _safe_softmax(scores, -1)
-    return torch.matmul(weights, value)
+    return torch.matmul(weights.to(value.dtype), value)
 
 
 def _flash_attention(

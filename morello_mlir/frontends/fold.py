@@ -14,6 +14,7 @@ _BATCH_NORM = _aten._native_batch_norm_legit_no_training.default
 #: Ops that fill a tensor: cheaper where they are than as data.
 _FILLS = ("full", "zeros", "ones", "empty", "scalar_tensor", "fill")
 _LIKES = tuple(f"{name}_like" for name in _FILLS)
+_CASTS = (torch.ops.prims.convert_element_type.default, _aten._to_copy.default)
 #: A result that is so much larger than what it is made from is no constant worth keeping (elements).
 _GROWTH, _SMALL = 2, 1 << 16
 
@@ -92,6 +93,10 @@ def fold_constants(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
             value = node.target(*torch.fx.map_arg(node.args, known.get), **torch.fx.map_arg(node.kwargs, known.get))
             if isinstance(value, torch.Tensor) and not _grows(node, value, known):
                 known[node] = value
+    # Products widen matrices as they read them, and have instructions for narrow ones.
+    for node in reversed(list(known)):
+        if _widens(node, known) and any(user not in known for user in node.users):
+            del known[node]
     first = next(iter(graph.nodes))
     for node in list(known):
         if node.op == "placeholder" or _is_fill(node):
@@ -136,6 +141,15 @@ def _is_known(node: Node, known: Container[Node]) -> bool:
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded in target.tags:
         return False
     return all(each in known for each in node.all_input_nodes)
+
+
+def _widens(node: Node, known: dict[Node, torch.Tensor]) -> bool:
+    """Whether it is the same matrix in a wider floating type."""
+    if node.target not in _CASTS or known[node].dim() < 2:
+        return False
+    source, value = known[node.all_input_nodes[0]], known[node]
+    floats = source.is_floating_point() and value.is_floating_point()
+    return floats and value.element_size() > source.element_size()
 
 
 def _grows(node: Node, value: torch.Tensor, known: dict[Node, torch.Tensor]) -> bool:

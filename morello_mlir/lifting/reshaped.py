@@ -43,7 +43,9 @@ class _Reshaped:
 
 def reshape_first(root: Any) -> None:
     """Rewrites reshapes, under `root`, of copies on tensors that nothing else reads to copies of reshapes."""
-    for op in [o for o in nested_ops(root) if o.name in _KINDS]:
+    todo = [o for o in nested_ops(root) if o.name in _KINDS]
+    while todo:
+        op = todo.pop()
         value = op.operands[0]
         if len(list(value.uses)) != 1 or not (value.type.has_static_shape and op.results[0].type.has_static_shape):
             continue
@@ -54,7 +56,8 @@ def reshape_first(root: Any) -> None:
         collapses = op.name == "tensor.collapse_shape"
         found = _collapsed(copy, groups) if collapses else _expanded(copy, groups, list(op.results[0].type.shape))
         if found is not None and _is_worth_it(found):
-            _rewrite(op, copy, found, collapses)
+            # What is copied may be a copy too.
+            todo.append(_rewrite(op, copy, found, collapses))
 
 
 def _copy(value: Any) -> _Copy | None:
@@ -132,7 +135,9 @@ def _is_worth_it(found: _Reshaped) -> bool:
     return len(own) < 3 or (own[0] is not None and own[0] == min(d for d in own if d is not None))
 
 
-def _rewrite(op: Any, copy: _Copy, found: _Reshaped, collapses: bool) -> None:
+def _rewrite(op: Any, copy: _Copy, found: _Reshaped, collapses: bool) -> Any:
+    """Puts the reshape before the copy, and returns it."""
+    before = op.operands[0].owner.operation
     result = op.results[0].type
     with op.location, ir.InsertionPoint(op):
         source_type = ir.RankedTensorType.get(list(found.shape), copy.source.type.element_type)
@@ -148,3 +153,5 @@ def _rewrite(op: Any, copy: _Copy, found: _Reshaped, collapses: bool) -> None:
         new = generic([source], room, maps, lambda x, _: cast_by(x, copy.casts))
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
+    before.erase()
+    return source.owner.operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..chains.online import STATE, Form
+from ..chains.online import Form
 from ..chains.online_search import overwriting
 from ..chains.schedule import PARTS, REST, Online
 from ..chains.space import RHS
@@ -18,7 +18,7 @@ from .views import Arena, Operand, View, operand_in
 
 def scratch_bytes(form: Form) -> int:
     """Bytes for a block of scores and what every row carries along, whole lines."""
-    return (form.tile_lines + len(STATE) * form.state_lines) * LINE
+    return form.lines * LINE
 
 
 class OnlineEmitter:
@@ -60,8 +60,8 @@ class OnlineEmitter:
 
     def _operand(self, part: str, name: str, at: Index, width: int) -> Operand:
         """The block's part of an operand."""
-        if name == "t0":
-            return self.operands["t0"].tile(self.b, 2, 0, width)
+        if name in ("t0", "t1"):
+            return self.operands[name].tile(self.b, 2, 0, width)
         stages = self.form.point.spec.stages
         if part == "scores" and name != stages[0].reads[0]:
             source = self.packed.get(0) if name == stages[0].reads[RHS] else None
@@ -74,11 +74,9 @@ class OnlineEmitter:
 
     def _rooms(self, arena: Arena) -> dict[str, Operand]:
         """A block of scores, and what every row carries along."""
-        form, rows = self.form, self.form.point.dims[1]
-        tile = View(form.dtype, (1, rows, form.size), (rows * form.row, form.row, 1))
-        out = {"t0": operand_in(self.b, arena, 0, tile, (1, rows, form.row))}
-        for i, name in enumerate(STATE):
-            state = View(form.dtype, (1, rows, 1), (rows, 1, 1))
-            start = (form.tile_lines + i * form.state_lines) * LINE
-            out[name] = operand_in(self.b, arena, start, state, state.sizes)
+        out, start = {}, 0
+        for name, room in self.form.rooms.items():
+            view = View(room.dtype, (1, room.rows, room.columns), (room.rows * room.row, room.row, 1))
+            out[name] = operand_in(self.b, arena, start, view, (1, room.rows, room.row))
+            start += room.lines * LINE
         return out

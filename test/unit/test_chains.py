@@ -32,6 +32,19 @@ def attention(b: int, m: int, d: int, n: int, e: int, threading: str = "serial")
     )
 
 
+def narrow(b: int, m: int, d: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
+    """The same in bf16, which scores and weights are rounded to."""
+    strides = [s if z > 1 else 0 for s, z in zip((m * n, n, 1), (b, m, n), strict=True)]
+    text = str(attention(b, m, d, n, e, threading)).replace("f32", "bf16").replace("Softmax", "Compose")
+    text = text.replace("serial) of x0", 'serial, then "y = cast(x0, bf16)" [f32]) of x0')
+    text = text.replace("serial) of t1", 'serial, then "y = cast(x0, bf16)" [f32]) of t1')
+    assert f"(bf16, GL, {strides})" in text
+    body = (
+        SOFTMAX.replace("x0", "w").replace('"m', '"w = cast(x0, f32); m').replace("div(e, s)", "cast(div(e, s), bf16)")
+    )
+    return ChainSpec.parse(text.replace(SOFTMAX, body))
+
+
 def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
     """(x0 @ x1) @ x2."""
     return ChainSpec.parse(
@@ -43,7 +56,7 @@ def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") 
 SIZES = st.integers(1, 9)
 CHAINS = st.builds(
     lambda make, sizes, threading: make(*sizes, threading),
-    st.sampled_from([attention, products]),
+    st.sampled_from([attention, products, narrow]),
     st.tuples(SIZES, SIZES, SIZES, SIZES, SIZES),
     st.sampled_from(["serial", "parallel 2", "parallel 3", "parallel"]),
 )

@@ -315,9 +315,26 @@ def test_attention(name):
 
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
-@pytest.mark.parametrize("name", ["plain", "causal", "bool mask", "of groups"])
+@pytest.mark.parametrize("name", ATTENTIONS)
 def test_attention_of_half_precision(name, dtype):
-    attention(dtype, **ATTENTIONS[name])
+    """One chain, too: scores in single precision, weights rounded once."""
+    options = dict(ATTENTIONS[name])
+    if "mask" in options and options["mask"].is_floating_point():
+        options["mask"] = options["mask"].to(dtype)
+    compiled = attention(dtype, **options)
+    assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_layers_of_half_precision(dtype):
+    """Attention is a chain, and weights are packed in the type that they have."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(32, 2, 64, batch_first=True, norm_first=True).to(dtype)
+    compiled = check(layer, randn(1, 72, 32).to(dtype), tolerance=3e-2)
+    specs = [s["spec"] for s in compiled.compiled.specs]
+    assert compiled.compiled.left == 0 and sum(s.startswith("Chain(") for s in specs) == 1
+    short = {torch.float16: "f16", torch.bfloat16: "bf16"}[dtype]
+    assert sum(f"({short}, GL, row_major, const)" in s for s in specs) == 4
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF], ids=str)
