@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import lru_cache
 from importlib import resources
 from typing import Any
+
+from morello_mlir.locks import once
 
 #: Set to `off`, this variable has programs give their memory back after every call.
 KEEP = "MORELLO_KEEP_MEMORY"
@@ -27,7 +28,7 @@ def symbols() -> dict[str, int]:
     return {"malloc": addresses[_ALLOCATE], "free": addresses[_RELEASE]}
 
 
-@lru_cache(maxsize=1)
+@once
 def _library() -> Any:
     from . import jit
     from .cache import shared_cache

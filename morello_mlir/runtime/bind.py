@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from morello_mlir.errors import InputError
+from morello_mlir.locks import once
 
 from . import fastcall, jit
 from .arguments import Memory, as_array, check_array, has_layout, shape_text, shares
@@ -51,7 +51,7 @@ def bound(entry: int, packet: Sequence[int], answer: Any, kept: Any) -> Callable
     return fastcall.function("bound", _library().addresses[_ENTRY], slots, _METH_NOARGS)
 
 
-@lru_cache(maxsize=1)
+@once
 def _library() -> jit.Library:
     """The code of every bound function: it is the same for all programs."""
     assert fastcall.FIELDS is not None

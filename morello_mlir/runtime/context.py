@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError
-from morello_mlir.locks import lock
+from morello_mlir.locks import lock, once
 
 #: MLIR objects of one context are not safe to change from two threads: whoever builds holds this.
 LOCK = lock()
@@ -23,7 +22,7 @@ def is_onnx(path: str | Path) -> bool:
     return str(path).endswith(".onnx")
 
 
-@lru_cache(maxsize=1)
+@once
 def shared_context() -> Any:
     """The process's `mlir.ir.Context`: making one costs milliseconds, and attributes of ops nobody knows are welcome.
 

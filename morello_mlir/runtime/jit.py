@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from morello_mlir.errors import CompileError
+from morello_mlir.locks import once
 from morello_mlir.targets.host import tiles_permitted
 
 from . import elf
@@ -117,7 +118,7 @@ def _versions() -> tuple[str, ...]:
     return (llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), platform.machine())
 
 
-@lru_cache(maxsize=1)
+@once
 def _finish_before_forks() -> None:
     """Has forks wait for calls of LLVM that other threads are in: a child would find llvmlite's lock taken for ever."""
     import llvmlite.binding as llvm
@@ -140,7 +141,7 @@ def _machine(level: int, cpu: str, features: str) -> Any:
     )
 
 
-@lru_cache(maxsize=1)
+@once
 def _linker() -> Any:
     import llvmlite.binding as llvm
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from functools import lru_cache
 from importlib import resources
 from typing import Any
+
+from morello_mlir.locks import once
 
 #: The symbol of the fork-join in lowered programs: `void (ptr fn, ptr context, i64 calls)`.
 ENTRY = "morello_parallel"
@@ -23,7 +24,7 @@ _WIPE_ON_FORK = 18
 _kept: list[Any] = []
 
 
-@lru_cache(maxsize=1)
+@once
 def symbols() -> dict[str, int]:
     """The address of the fork-join, by symbol. Raises CompileError where the system lacks what the pool needs."""
     from . import jit
@@ -44,7 +45,7 @@ def helpers() -> int:
     return ctypes.c_int64.from_address(_state() + _HELPERS_AT).value
 
 
-@lru_cache(maxsize=1)
+@once
 def _state() -> int:
     """The address of the pool's state: zeros, and zeros again in every forked child."""
     block = mmap.mmap(-1, _STATE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.errors import InputError, MorelloError
@@ -263,21 +264,13 @@ def test_everything_goes_with_the_function(matmul):
 
 
 def test_threads_may_bind_and_run_at_once(matmul):
-    wrong = []
-
     def work(seed):
         x, y = _operands(seed)
         run = matmul.bind(x, y)
         for _ in range(200):
-            if not np.allclose(run(), x @ y, rtol=1e-4):
-                wrong.append(seed)
+            assert np.allclose(run(), x @ y, rtol=1e-4)
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    at_once([partial(work, seed) for seed in range(4)])
 
 
 def test_code_for_another_machine_is_refused():

@@ -1,0 +1,51 @@
+"""What is made once a process, and locks over forks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from thread_support import at_once
+
+from morello_mlir.locks import lock, once
+
+
+def test_threads_that_come_first_together_get_one() -> None:
+    @once
+    def make() -> object:
+        time.sleep(0.05)
+        return object()
+
+    found = at_once([make] * 8)
+    assert all(each is found[0] for each in found) and make() is found[0]
+
+
+def test_what_fails_is_tried_again() -> None:
+    calls = []
+
+    @once
+    def make() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("not yet")
+        return len(calls)
+
+    with pytest.raises(ValueError, match="not yet"):
+        make()
+    assert (make(), make()) == (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_finds_locks_free() -> None:
+    held = lock()
+
+    def fork() -> int:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if held.acquire(timeout=5) else 1)
+        return child
+
+    with held:
+        (child,) = at_once([fork])
+    assert os.waitpid(child, 0)[1] == 0
