@@ -46,12 +46,41 @@ class RowsModel:
         memory = self.memory(plan, layout)
         total = self.around(plan, layout)
         for sweep in plan.sweeps:
-            passes = [plan.passes[j] for j, _ in sweep]
-            lines = sum((memory[j] for j, _ in sweep), Lines())
+            passes, lines = [plan.passes[j] for j, _ in sweep], [memory[j] for j, _ in sweep]
             compute, out = self.sweep(passes, layout, plan)
-            total += self.combined(passes, compute, lines, plan.vector)
+            total += self.whole(sweep, passes, lines, (compute, out), layout, plan)
             total += out
         return total
+
+    def whole(
+        self,
+        sweep: Sequence[tuple[int, int]],
+        passes: Sequence[PassPlan],
+        lines: Sequence[Lines],
+        busy: tuple[float, float],
+        layout: Layout,
+        plan: RowsPlan,
+    ) -> float:
+        """Cycles of one sweep over all groups, without what comes before and after. sweep: of `plan`; passes: what runs
+        in it, as they are unrolled; lines: theirs; busy: what `sweep` says of them."""
+        compute, out = busy
+        cycles = self.combined(passes, compute, sum(lines, Lines()), plan.vector)
+        late = max(lag for _, lag in sweep)
+        if not late:
+            return cycles
+        inner = innermost(plan)
+        assert inner is not None
+        # At both ends of the loop some passes have nothing to do, so that less takes place beside the others.
+        parts = 0.0
+        for turn in range(late):
+            for first in (True, False):
+                there = [i for i, (_, lag) in enumerate(sweep) if (lag <= turn) == first]
+                own = [passes[i] for i in there]
+                compute, around = self.sweep(own, layout, plan)
+                parts += self.combined(own, compute, sum((lines[i] for i in there), Lines()), plan.vector) + around
+        longer = max(0.0, parts - late * (cycles + out)) / layout.groups
+        restarts = layout.groups // (self.spec.dims[inner] // plan.tile[inner])
+        return cycles + restarts * (longer + late * self.s.ramp)
 
     def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines, vector: int) -> float:
         """Cycles of one sweep. An online pass waits for some of its lines while it looks for their maximum, not beside
@@ -76,16 +105,7 @@ class RowsModel:
         total = 0.0
         for shape, count in layout.shapes:
             total += count * self.instructions.around(plan, layout, shape)
-        return total + self.ramps(plan, layout)
-
-    def ramps(self, plan: RowsPlan, layout: Layout) -> float:
-        """At both ends of pipelined loops there are sweeps in which some of the passes have nothing to do."""
-        if not plan.pipelined:
-            return 0.0
-        inner = innermost(plan)
-        assert inner is not None
-        restarts = layout.groups // (self.spec.dims[inner] // plan.tile[inner])
-        return restarts * max(late for sweep in plan.sweeps for _, late in sweep) * self.s.ramp
+        return total
 
     def memory(self, plan: RowsPlan, layout: Layout, *, past: bool = False) -> list[Lines]:
         """By pass: cycles of the lines that all groups touch. past: all outputs are written past the caches, instead of

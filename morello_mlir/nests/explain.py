@@ -54,13 +54,13 @@ def _passes(spec: NestSpec, node: Rows, target: Target, runs: int, met: int) -> 
     passed, spent = 0.0, 0
     for sweep in plan.sweeps:
         own = [plan.passes[j] for j, _ in sweep]
-        (busy, _), lines = model.sweep(own, layout, plan), sum((memory[j] for j, _ in sweep), Lines())
+        busy, lines = model.sweep(own, layout, plan), [memory[j] for j, _ in sweep]
         first = min(j for j, _ in sweep)
         # Rounded so that all add up.
-        passed += model.combined(own, busy, lines, plan.vector)
+        passed += model.whole(sweep, own, lines, busy, layout, plan)
         cost[first] = (fixed(passed) - spent) * met
         spent = fixed(passed)
-        notes[first] = f"{busy:,.0f} cycles of instructions, {lines.total:,.0f} of lines"
+        notes[first] = f"{busy[0]:,.0f} cycles of instructions, {sum(lines, Lines()).total:,.0f} of lines"
         notes[first] += "" if len(sweep) == 1 else " (with the others of its sweep)"
     for j, p in enumerate(node.passes):
         bytes_moved = {way: amount * runs for way, amount in moved[j].items()}

@@ -12,7 +12,7 @@ from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
 from .plan import PassPlan, RowsPlan
 from .spec import NestSpec
-from .touch import Layout
+from .touch import Layout, levels
 
 #: Ops of more instructions than LONG have constants of their own; but for those of more than CALL, which are calls.
 LONG, CALL = 4, 100
@@ -284,6 +284,17 @@ class Instructions:
         blocks *= math.prod(units[d] for d in spec.scan_dims if d != last)
         w.extra += blocks * (s.block + 2 * s.sweep + s.lanes + rows * correct)
         w.loads += sum(self.instances(v, units, side) for v in p.loads)
+        w.extra += blocks * rows * self.lost(p, rows)
+
+    def lost(self, p: PassPlan, rows: int) -> float:
+        """Cycles of the lines of one row of a block that the nearest cache has lost when they are read again, for the
+        sums: beside them it holds what is stored, and the lines of the next block, which have been asked for."""
+        values = self.spec.body.values
+        read = int(p.step.online or 0) * sum(element_bytes(values[v].dtype) for v in p.loads)
+        kept = int(p.step.online or 0) * sum(element_bytes(values[st.value].dtype) for st in p.stores)
+        (_, held), *_ = levels(self.target)
+        lost = min(float(read), max(0.0, 2 * read + kept - held / rows))
+        return lost / LINE * self.s.read.l2
 
     def between(self, p: PassPlan, layout: Layout, shape: tuple[int, ...]) -> float:
         """Of one group, before and after a sweep."""

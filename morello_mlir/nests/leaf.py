@@ -15,7 +15,6 @@ from .space import Structures, can_pipeline, layouts, streams, sweeps_of
 from .spec import NestSpec
 from .sweeps import Sweep, Sweeps, Unroll, unrolled
 from .touch import Layout
-from .tour import Lines
 
 
 def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -157,7 +156,7 @@ class LeafSearch:
             if not can_pipeline(plan, len(plan.sweeps)):
                 return None
         layout = self.model.layout_of(vector, points, plan.lanes)
-        before = self.sweeps.around(form.around, plan, layout) + self.model.ramps(plan, layout)
+        before = self.sweeps.around(form.around, plan, layout)
         # What is fastest is so whatever the lines take.
         found = [self.sweeps.best(s, plan, layout) for s in form.sweeps]
         least = before
@@ -175,19 +174,21 @@ class LeafSearch:
         memory = model.memory(plan, layout)
         other = model.memory(plan, layout, past=True) if free else memory
         passes: dict[int, PassPlan] = {}
-        for sweep, (busy, around, unroll) in zip(form.sweeps, found, strict=True):
-            own = [unrolled(plan.passes[j], unroll) for j in sweep.passes]
-            # Each pass that may writes past the caches or not, in any combination.
-            best: tuple[float, tuple[int, ...]] | None = None
-            for past in _subsets([j for j in sweep.passes if j in free]):
-                lines = sum((other[j] if j in past else memory[j] for j in sweep.passes), Lines())
-                cycles = model.combined(own, busy, lines, plan.vector)
-                if best is None or cycles < best[0]:
-                    best = cycles, past
+        for sweep, lags, fastest in zip(form.sweeps, plan.sweeps, found, strict=True):
+            # What is fastest is so whatever the lines take, but where passes of neighbouring groups share a loop.
+            late = any(lag for _, lag in lags)
+            best: tuple[float, float, list[PassPlan]] | None = None
+            for busy, around, unroll in self.sweeps.all(sweep, plan, layout) if late else [fastest]:
+                # Each pass that may writes past the caches or not, in any combination.
+                for past in _subsets([j for j in sweep.passes if j in free]):
+                    own = [unrolled(plan.passes[j], unroll, streaming=j in past) for j in sweep.passes]
+                    lines = [other[j] if j in past else memory[j] for j in sweep.passes]
+                    cycles = model.whole(lags, own, lines, (busy, around), layout, plan)
+                    if best is None or cycles + around < best[0] + best[1]:
+                        best = cycles, around, own
             assert best is not None
-            total += best[0] + around
-            for j, p in zip(sweep.passes, own, strict=True):
-                passes[j] = unrolled(p, unroll, streaming=j in best[1])
+            total += best[0] + best[1]
+            passes.update(zip(sweep.passes, best[2], strict=True))
         return total, replace(plan, passes=tuple(passes[j] for j in range(len(passes))))
 
     def node(self, plan: RowsPlan) -> Rows:

@@ -55,9 +55,9 @@ class Sweeps:
         """Of what comes to the sweeps of a plan."""
         return self.number((plan.before, tuple((p.reductions, p.after, len(p.writes_after)) for p in plan.passes)))
 
-    def best(self, sweep: Sweep, plan: RowsPlan, layout: Layout) -> tuple[float, float, Unroll]:
-        """(cycles of instructions, cycles before and after, unrolling) of the fastest way to unroll a sweep of `plan`,
-        over all groups: the first of them."""
+    def all(self, sweep: Sweep, plan: RowsPlan, layout: Layout) -> list[tuple[float, float, Unroll]]:
+        """(cycles of instructions, cycles before and after, unrolling) of every way to unroll a sweep of `plan`, over
+        all groups."""
         ways = self._ways_of(sweep, layout)
         busy, around = [0.0] * len(ways), [0.0] * len(ways)
         for shape, count in layout.shapes:
@@ -68,8 +68,11 @@ class Sweeps:
             for i, (own, out) in enumerate(found):
                 busy[i] += count * own
                 around[i] += count * out
-        best = min(range(len(ways)), key=lambda i: busy[i] + around[i])
-        return busy[best], around[best], ways[best]
+        return list(zip(busy, around, ways, strict=True))
+
+    def best(self, sweep: Sweep, plan: RowsPlan, layout: Layout) -> tuple[float, float, Unroll]:
+        """Of `all`, the first of the fastest."""
+        return min(self.all(sweep, plan, layout), key=lambda way: way[0] + way[1])
 
     def _ways_of(self, sweep: Sweep, layout: Layout) -> list[Unroll]:
         key = sweep.number, layout.vector
@@ -84,7 +87,7 @@ class Sweeps:
         return self.instructions.sweep(passes, layout, shape, plan)
 
     def around(self, number: int, plan: RowsPlan, layout: Layout) -> float:
-        """`RowsModel.around` without the ends of pipelined loops. number: `number_around`."""
+        """As `RowsModel.around`. number: `number_around`."""
         total = 0.0
         for shape, count in layout.shapes:
             key = number, layout.vector, shape
