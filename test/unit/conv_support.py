@@ -1,11 +1,19 @@
-"""Convolutions as ops on memrefs, and what they compute."""
+"""Convolutions as ops on memrefs, what they compute, and the Specs that they become."""
 
 from __future__ import annotations
 
 import itertools
+import random
 from dataclasses import dataclass
 
 import numpy as np
+from lowering_support import context, random_schedule
+from mlir import ir
+
+from morello_mlir import dialect
+from morello_mlir.lowering import apply_all
+from morello_mlir.passes.pipeline import run_pipeline
+from morello_mlir.targets import Target
 
 #: Dims of the image through which a window slides: those of the output and of the window.
 SLIDING = {"D": ("d", "l"), "H": ("h", "i"), "W": ("w", "j")}
@@ -96,3 +104,41 @@ def conv_of(form: int, **sizes: int) -> Conv:
     known = {"n": 1, "g": 2, "c": 4, "f": 8, "h": 5, "w": 7, "i": 3, "j": 3} | sizes
     options = {k: known.pop(k) for k in ("stride", "dilation") if k in known}
     return Conv(op, dims, tuple((k, v) for k, v in known.items() if k in dims.lower()), **options)
+
+
+#: Edges of the image of `window_spec()`.
+ROWS = "edge m 1x4:2 k 1x6:1 in 2:8"
+LINES = "edge m 4x2:1 k 6x3:1 in 1:3"
+#: Products of windows with edges, small enough to try everything.
+TINY_EDGES = (
+    "MatmulAccum([1, 4, 4, 2], (f32, GL, row_major, m%2, k%2, lap 1:1:1:1, lap 2:2:1:1, edge m 1x2:1 k 1x2:1 in 1:2, "
+    "edge m 2x2:1 k 2x2:1 in 1:3), (f32, GL, row_major), (f32, GL, row_major), serial)",
+    "Matmul([1, 2, 4, 4], (f32, GL, row_major), (f32, GL, row_major, s4, k%2, n%2, lap 1:1:1:1, lap 2:2:1:1, "
+    "edge n 1x2:1 k 1x2:1 in 0:2, edge n 2x2:1 k 2x2:1 in 0:1), (f32, GL, row_major), serial)",
+)
+
+
+def window_spec(*edges: str) -> str:
+    """The text of a product whose rows go through a window of images, by its edges."""
+    window = ", ".join(("m%4, k%6, lap 1:1:2:1, lap 4:6:1:1", *edges))
+    return (
+        f"Matmul([1, 8, 18, 5], (f32, GL, row_major, {window}), (f32, GL, row_major, const), "
+        "(f32, GL, row_major), serial)"
+    )
+
+
+def lifted(text: str, nests: bool = True):
+    """The module after lifting, and its `morello.spec` ops."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        run_pipeline(module.operation, f"builtin.module(morello-lift{{nests={str(nests).lower()}}})")
+        assert dialect.verify_specs(module.operation)
+    return module, list(dialect.spec_ops(module.operation))
+
+
+def apply_at_random(ops: list, target: Target, seed: int) -> None:
+    """Executes schedules at random."""
+    pick = random.Random(seed)
+    with context():
+        jobs = [(op, random_schedule(op.spec, target, pick)) for op in ops]
+    apply_all(jobs, target)

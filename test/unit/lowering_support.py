@@ -201,12 +201,8 @@ def compile_module(module: Any, names: Sequence[str], level: int = 1) -> jit.Lib
     return jit.load(text, tuple(names), jit.Options(vectorize=False, level=level), None)
 
 
-def compile_cases(
-    cases: Sequence[Case], target: Target, stops: Sequence[int | str | None] = (None,), level: int = 1
-) -> jit.Library:
-    """Applies the schedules of `cases` (in steps, where `stops` says so) and compiles."""
-    module, ops = module_of(cases)
-    jobs = [(op, case.schedule) for op, case in zip(ops, cases, strict=True)]
+def apply_in_steps(module: Any, jobs: Any, target: Target, stops: Sequence[int | str | None]) -> None:
+    """Executes schedules up to each of the stops, the last of which is the end."""
     for i, stop in enumerate(stops):
         if i:
             jobs = [(op, parse(op.schedule_text)) for op in dialect.spec_ops(module.operation)]
@@ -214,7 +210,23 @@ def compile_cases(
         assert module.operation.verify()
         assert dialect.verify_specs(module.operation)
     assert not list(dialect.spec_ops(module.operation))
+
+
+def compile_cases(
+    cases: Sequence[Case], target: Target, stops: Sequence[int | str | None] = (None,), level: int = 1
+) -> jit.Library:
+    """Applies the schedules of `cases` (in steps, where `stops` says so) and compiles."""
+    module, ops = module_of(cases)
+    apply_in_steps(module, [(op, case.schedule) for op, case in zip(ops, cases, strict=True)], target, stops)
     return compile_module(module, [f"case{i}" for i in range(len(cases))], level)
+
+
+def in_l1(body: Node) -> Node:
+    """`body` with all operands in L1."""
+    for memory in ("L1", "L2"):
+        for operand in ("out", "rhs", "lhs"):
+            body = Move(operand, memory, None, body)
+    return body
 
 
 # ---------------------------------------------------------------- running and comparing

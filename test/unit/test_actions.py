@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from search_support import block_and_point
 
 from morello_mlir.actions import child_specs, closure, explore, footprint, key_of, remaining, scale
 from morello_mlir.actions.space import check_tree
@@ -226,13 +227,7 @@ def test_arrays_and_points_agree(dims, target):
     """One declaration serves whole blocks and single points: cost, uses and conditions are the same numbers."""
     t = TARGETS[target]
     m, k, n = dims
-    grid = {
-        "b": np.int64(1),
-        "m": np.array([1, m]).reshape(2, 1, 1),
-        "k": np.array([2, k]).reshape(1, 2, 1),
-        "n": np.array([3, n]).reshape(1, 1, 2),
-    }
-    point = {"b": 1, "m": m, "k": k, "n": n}
+    grid, point = block_and_point(m, k, n)
     for mems in (("GL", "GL", "GL"), ("L2", "L2", "L2"), ("L2", "L1", "L1"), ("L1", "L1", "VRF")):
         spec = Spec.parse(
             f"MatmulAccum([1, {m}, {k}, {n}], (f32, {mems[0]}, row_major), (f32, {mems[1]}, row_major), "

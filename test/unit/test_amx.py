@@ -11,6 +11,7 @@ import test_then_numbers as then_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 from lowering_support import Case, Storage, assert_close, compile_cases, run_case
+from search_support import block_and_point
 
 import morello_mlir
 from morello_mlir.actions import TILE_KERNELS, check_tree, key_of, rows_at_once
@@ -147,13 +148,7 @@ def test_arrays_and_points_agree(mk, n, kernel):
     key = key_of(spec, SPR)
     panel = replace(key.operands[1], layout=Layout.packed(3, 2, 64, kernel.group), stride=None, memory="L2")
     key = replace(key, operands=(replace(key.operands[0], memory="L2"), panel, replace(key.operands[2], memory="L1")))
-    grid = {
-        "b": np.int64(1),
-        "m": np.array([1, m]).reshape(2, 1, 1),
-        "k": np.array([2, k]).reshape(1, 2, 1),
-        "n": np.array([3, n]).reshape(1, 1, 2),
-    }
-    point = {"b": 1, "m": m, "k": k, "n": n}
+    grid, point = block_and_point(m, k, n)
     assert all(ok for ok, _ in kernel.requires(key, SPR))
     assert kernel.cost(key, grid, SPR)[1, 1, 1] == kernel.cost(key, point, SPR) > 0
     assert kernel.cost(key, {**point, "m": m + 1}, SPR) > 0

@@ -18,6 +18,7 @@ from lowering_support import (
     Storage,
     assert_close,
     compile_cases,
+    in_l1,
     make_spec,
     random_schedule,
     run_case,
@@ -28,7 +29,7 @@ from morello_mlir.actions import check_tree, explore, key_of, spec_of
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.memo.coordinates import coordinate, key_text, parse_key, spec_at
 from morello_mlir.search import tables
-from morello_mlir.search.schedule import Kernel, Move, Node, parse, to_text
+from morello_mlir.search.schedule import Kernel, Move, Node, ToAccum, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Layout, Spec, accumulator, matmul_spec
 from morello_mlir.targets import CPUS, TARGETS, Target, cpu_target, get_target, host_runs
@@ -198,17 +199,6 @@ def test_kernels_for_groups(name: str, kernel: str, dtypes: str) -> None:
     check(cases, found)
 
 
-DOT_SCHEDULE = """
-move lhs to L2
-move rhs to L2
-move out to L2
-move lhs to L1
-move rhs to L1
-move out to L1
-kernel {}
-"""
-
-
 @pytest.mark.parametrize(
     ("kernel", "dtypes"),
     [
@@ -227,10 +217,8 @@ def test_dot_products_of_groups(kernel: str, dtypes: str) -> None:
     for m, k, n in [(1, 1, 1), (1, 129, 2), (2, 64, 1), (4, 200, 2), (3, 31, 5), (1, 1027, 3), (7, 300, 1)]:
         lhs = Storage(row_pad=m, offset=1)
         rhs, out = Storage(fast=1, row_pad=n), (ROWS, COLUMNS, Storage(row_pad=2))[k % 3]
-        schedule = parse(DOT_SCHEDULE.format(kernel))
-        cases.append(Case((1, m, k, n), dtypes, (lhs, rhs, out), k % 2 == 0, schedule))
-        if not cases[-1].accumulate:
-            cases[-1] = replace(cases[-1], schedule=parse("to_accum" + DOT_SCHEDULE.format(kernel)))
+        schedule, adds = in_l1(Kernel(kernel)), k % 2 == 0
+        cases.append(Case((1, m, k, n), dtypes, (lhs, rhs, out), adds, schedule if adds else ToAccum(schedule)))
     check(cases, found)
 
 
@@ -254,7 +242,7 @@ def test_the_search_picks_dot_products_of_groups() -> None:
 def test_dot_products_of_groups_that_cannot_be(cpu: str, dtypes: str, lhs: Storage, why: str) -> None:
     spec = make_spec((1, 2, 64, 2), dtypes, (lhs, COLUMNS, ROWS), True)
     with pytest.raises(ScheduleError, match=why):
-        check_tree(spec, parse(DOT_SCHEDULE.format("dot_dpbf16")), cpu_target(cpu, CPUS[cpu]))
+        check_tree(spec, in_l1(Kernel("dot_dpbf16")), cpu_target(cpu, CPUS[cpu]))
 
 
 def test_the_extremes_of_bytes_are_exact() -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import random
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from conv_support import LINES, ROWS, apply_at_random, lifted, window_spec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lowering_support import assert_close, compile_module, context, random_schedule
+from lowering_support import assert_close, compile_module, context
 from mlir import ir
-from small_target import SMALL
-from test_search import brute_force
 
 from morello_mlir import compile as compiled
-from morello_mlir import dialect
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting.borders import pads_of
 from morello_mlir.lowering import apply_all
@@ -45,17 +42,7 @@ def test_what_an_edge_says(counts: tuple[int, int], steps: tuple[int, int], low:
     assert edge.exchanged().exchanged() == edge
 
 
-ROWS = "edge m 1x4:2 k 1x6:1 in 2:8"
-LINES = "edge m 4x2:1 k 6x3:1 in 1:3"
-SPEC = (
-    f"Matmul([1, 8, 18, 5], (f32, GL, row_major, m%4, k%6, lap 1:1:2:1, lap 4:6:1:1, {ROWS}, {LINES}), "
-    "(f32, GL, row_major, const), (f32, GL, row_major), serial)"
-)
-
-
-def test_text() -> None:
-    spec = Spec.parse(SPEC)
-    assert str(spec) == SPEC and spec.canonical() == spec
+SPEC = window_spec(ROWS, LINES)
 
 
 @pytest.mark.parametrize(
@@ -84,26 +71,6 @@ def test_what_does_not_matter_is_left_out() -> None:
 
 
 # ---------------------------------------------------------------- the search
-
-TINY = (
-    "MatmulAccum([1, 4, 4, 2], (f32, GL, row_major, m%2, k%2, lap 1:1:1:1, lap 2:2:1:1, edge m 1x2:1 k 1x2:1 in 1:2, "
-    "edge m 2x2:1 k 2x2:1 in 1:3), (f32, GL, row_major), (f32, GL, row_major), serial)",
-    "Matmul([1, 2, 4, 4], (f32, GL, row_major), (f32, GL, row_major, s4, k%2, n%2, lap 1:1:1:1, lap 2:2:1:1, "
-    "edge n 1x2:1 k 1x2:1 in 0:2, edge n 2x2:1 k 2x2:1 in 0:1), (f32, GL, row_major), serial)",
-)
-
-
-@pytest.mark.parametrize("text", TINY)
-def test_optimum_is_the_brute_force_optimum(text: str) -> None:
-    spec = Spec.parse(text)
-    assert Search(SMALL).cost(spec) == brute_force(spec, SMALL)
-
-
-@pytest.mark.parametrize("text", [SPEC, *TINY])
-def test_the_tree_costs_what_the_table_says(text: str) -> None:
-    search, spec = Search(AVX2), Spec.parse(text)
-    solution = search.solve(spec)
-    assert search.price(solution.spec, solution.schedule) == solution.cost == search.cost(spec)
 
 
 @pytest.mark.parametrize("schedule", ["to_accum\n?", "to_accum\nsplit k by 768:\n    ?"])
@@ -205,22 +172,13 @@ class Padded:
         }}"""
 
 
-def lifted(text: str):
-    """The module after lifting, and its `morello.spec` ops."""
-    with context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        run_pipeline(module.operation, "builtin.module(morello-lift{nests=false})")
-        assert dialect.verify_specs(module.operation)
-    return module, list(dialect.spec_ops(module.operation))
-
-
 SAME = Padded(True, (5, 7, 4), 8, (3, 3), (1, 1, 1, 1))
 
 
 def edges_of(conv: Padded, **how: object) -> list[str]:
     filters = np.ones((*conv.window, conv.image[2], conv.filters), np.float32)
     with context():
-        _, (op,) = lifted(conv.text(filters, **how))
+        _, (op,) = lifted(conv.text(filters, **how), nests=False)
         names = [op.spec.operand_names(i) for i in (0, 1)]
         windows = [t.window for t in op.spec.operands[:2]]
         return [e.text(n) for w, n in zip(windows, names, strict=True) if w is not None for e in w.edges]
@@ -253,7 +211,7 @@ def test_infinite_filters_are_multiplied(value: float) -> None:
     filters = np.ones((3, 3, 4, 8), np.float32)
     filters[0, 0, 0, 0] = value
     with context():
-        _, (op,) = lifted(SAME.text(filters))
+        _, (op,) = lifted(SAME.text(filters), nests=False)
         assert not op.spec.operands[0].window.edges
 
 
@@ -282,7 +240,7 @@ def test_a_buffer_that_is_written_to_again_has_no_edges(again: str) -> None:
     text = text.replace("linalg.fill ins(%z : f32) outs(%c", f"{again}\nlinalg.fill ins(%z : f32) outs(%c")
     text = text.replace("%around =", "%a0 = arith.constant 1.0 : f32\n%around =")
     with context():
-        _, (op,) = lifted(text)
+        _, (op,) = lifted(text, nests=False)
         assert not op.spec.operands[0].window.edges
 
 
@@ -343,11 +301,8 @@ def test_random_schedules(target: str) -> None:
         if special:
             for value in (np.nan, np.inf, -np.inf):
                 image[tuple(np.random.default_rng(seed).integers(0, n) for n in image.shape)] = value
-        module, ops = lifted(conv.text(filters))
-        pick = random.Random(seed)
-        with context():
-            jobs = [(op, random_schedule(op.spec, TARGETS[target], pick)) for op in ops]
-        apply_all(jobs, TARGETS[target])
+        module, ops = lifted(conv.text(filters), nests=False)
+        apply_at_random(ops, TARGETS[target], seed)
         check_numbers(conv, module, (image, filters))
 
     check()
@@ -370,7 +325,7 @@ def test_zeros_are_left_out(schedule: str) -> None:
     """With every way of cutting positions and the window."""
     conv = SAME
     arrays = conv.arrays(np.random.default_rng(0))
-    module, (op,) = lifted(conv.text(arrays[1]))
+    module, (op,) = lifted(conv.text(arrays[1]), nests=False)
     moves = [f"move {x} to {memory}" for memory in ("L2", "L1") for x in ("lhs", "rhs", "out")]
     head = ["to_accum", "pack_ahead rhs as [b, n/8, k, n%8]", *moves]
     with context():

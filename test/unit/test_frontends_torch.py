@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import threading
 import warnings
 
 import pytest
+from thread_support import at_once
 
 from morello_mlir.errors import CompileError, InputError
 from morello_mlir.frontends import EagerFallback
@@ -360,19 +361,12 @@ def test_threads_may_come_first_together():
     with torch.no_grad():
         wanted = module(x)
         call = frontend.backend(torch.fx.symbolic_trace(module), [x], options=ONE)
-    got = []
 
     def run():
         with torch.no_grad():
-            got.extend(call(x) for _ in range(20))
+            return [call(x) for _ in range(20)]
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 80
-    for each in got:
+    for each in itertools.chain(*at_once([run] * 4)):
         same(each[0] if isinstance(each, tuple) else each, wanted)
 
 

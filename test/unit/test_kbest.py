@@ -7,12 +7,13 @@ from functools import cache
 from itertools import islice, product
 
 import pytest
+from search_support import choices, key_and_sizes
 from small_target import CHEAP_FORKS, SMALL
 
-from morello_mlir.actions import check_tree, child_specs, explore, key_of
-from morello_mlir.errors import ScheduleError, SpecError
+from morello_mlir.actions import check_tree
+from morello_mlir.errors import SpecError
 from morello_mlir.lowering.plan import Planner
-from morello_mlir.search.schedule import LOOPS, Hole, parse
+from morello_mlir.search.schedule import parse
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import TARGETS
@@ -28,16 +29,9 @@ def every_way(spec, target):
 
     @cache
     def programs(goal):
-        key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims, strict=True))
+        key, dims = key_and_sizes(goal, target)
         found = {}
-        for action in explore(key, dims, target):
-            node = action.node([Hole(), Hole()])
-            if isinstance(node, LOOPS) and dims[node.dim] % node.size == 0:
-                node = replace(node, rest=None)
-            try:
-                smaller = child_specs(goal, node, target)
-            except ScheduleError:
-                continue
+        for action, smaller in choices(goal, target):
             for parts in product(*(programs(child) for _, child in smaller)):
                 costs = [cost for cost, _ in parts] + [0] * (len(action.children(key, dims)) - len(parts))
                 cost = int(action.total(key, dims, target, costs))

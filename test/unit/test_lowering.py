@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from lowering_support import (
     run_case,
 )
 from mlir import ir
+from thread_support import at_once
 
 from morello_mlir import dialect
 from morello_mlir.errors import ScheduleError, SpecError
@@ -29,31 +30,27 @@ from morello_mlir.targets import TARGETS
 
 AVX2 = TARGETS["avx2"]
 DENSE = (Storage(), Storage(), Storage())
+TILES = """\
+        tile m by 6:
+            move out to L1
+            move out to VRF
+            kernel broadcast_fma
+        rest:
+            move out to L1
+            move out to VRF
+            kernel broadcast_fma
+"""
 BLOCKED = parse(
-    """\
+    f"""\
 to_accum
 split k by 16:
     move rhs to L2 as [b, n/16, k, n%16]
     move lhs to L2 as [b, m/6, k, m%6]
     move out to L2
     tile n by 16:
-        tile m by 6:
-            move out to L1
-            move out to VRF
-            kernel broadcast_fma
-        rest:
-            move out to L1
-            move out to VRF
-            kernel broadcast_fma
+{TILES}
     rest:
-        tile m by 6:
-            move out to L1
-            move out to VRF
-            kernel broadcast_fma
-        rest:
-            move out to L1
-            move out to VRF
-            kernel broadcast_fma
+{TILES}
 rest:
     move lhs to L2
     move rhs to L2
@@ -157,23 +154,14 @@ def test_scratch_is_freed_and_every_location_is_the_ops() -> None:
 def test_calls_at_the_same_time_do_not_disturb_each_other() -> None:
     case = replace(CASE, dims=(1, 63, 69, 55))
     library = compile_cases([case], AVX2)
-    failures: list[BaseException] = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
-        try:
-            for _ in range(100):
-                got, want = run_case(library.addresses["case0"], case, rng)
-                assert_close(got, want, case.dims[2])
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(100):
+            got, want = run_case(library.addresses["case0"], case, rng)
+            assert_close(got, want, case.dims[2])
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not failures
+    at_once([partial(work, i) for i in range(4)])
 
 
 def test_specs_without_schedules_survive_around() -> None:

@@ -6,21 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lowering_support import Case, Storage, assert_close, compile_cases, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, in_l1, run_case
 
 from morello_mlir.search.schedule import Kernel, Move, Node, Tile
 from morello_mlir.targets import TARGETS, host_runs
 
 ROWS, COLUMNS = Storage(), Storage(fast=1)
 TARGETS_AND_TYPES = [(t, d) for t in ("avx2", "avx512") for d in ("f32", "f64")]
-
-
-def in_l1(body: Node) -> Node:
-    """`body` with all operands in L1."""
-    for memory in ("L1", "L2"):
-        for operand in ("out", "rhs", "lhs"):
-            body = Move(operand, memory, None, body)
-    return body
 
 
 def check(cases: list[Case], target: str) -> None:

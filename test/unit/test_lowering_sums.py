@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import numpy as np
 import pytest
-from lowering_support import Case, Storage, assert_close, compile_cases, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, in_l1, run_case
 from small_target import CHEAP_FORKS
 from test_then_numbers import RELU, RESIDUAL, run
 from test_then_numbers import Case as ThenCase
@@ -12,22 +14,14 @@ from test_then_numbers import Case as ThenCase
 import morello_mlir
 from morello_mlir.lowering.plan import Sums, make_plan, scratch_bytes
 from morello_mlir.search.explain import steps
-from morello_mlir.search.schedule import parse, to_text
+from morello_mlir.search.schedule import Kernel, parse, to_text
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import get_target
 
 ROWS, COLUMNS = Storage(), Storage(fast=1)
 AVX2 = get_target("avx2")
-BODY = """
-    move lhs to L2
-    move rhs to L2
-    move out to L2
-    move lhs to L1
-    move rhs to L1
-    move out to L1
-    kernel {kernel}
-"""
+BODY = "\n" + indent(to_text(in_l1(Kernel("{kernel}"))), "    ") + "\n"
 REGISTERS = BODY.format(kernel="broadcast_fma").replace("    kernel", "    move out to VRF\n    kernel")
 
 

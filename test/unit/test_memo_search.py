@@ -48,23 +48,25 @@ def test_answers_are_the_same_with_and_without(tmp_path, m, k, n, lhs, b):
     assert found.source == "memo"
 
 
+def check_found_again(path, spec):
+    """A search and then the memo say what a search without one says. Returns the solution."""
+    plain = Search(SMALL).solve(spec)
+    found = [search_with(path).solve(spec) for _ in range(2)]
+    assert [f.source for f in found] == ["search", "memo"]
+    assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+    return plain
+
+
 @pytest.mark.parametrize("const", [("rhs",), ("lhs", "rhs")])
 def test_constant_operands(tmp_path, const):
     """What to pack ahead follows from the answers for the layouts."""
     spec = matmul_spec(5, 12, 16, b=2, const=const)
-    plain = Search(SMALL).solve(spec)
-    assert "pack_ahead" in to_text(plain.schedule)
-    found = [search_with(tmp_path / "memo").solve(spec) for _ in range(2)]
-    assert [f.source for f in found] == ["search", "memo"]
-    assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+    assert "pack_ahead" in to_text(check_found_again(tmp_path / "memo", spec).schedule)
 
 
 def test_threads_that_may_share_a_batch(tmp_path):
     spec = replace(matmul_spec(8, 12, 16, b=4), serial=False, threads=2)
-    plain = Search(SMALL).solve(spec)
-    found = [search_with(tmp_path / "memo").solve(spec) for _ in range(2)]
-    assert [f.source for f in found] == ["search", "memo"]
-    assert all((f.cost, f.schedule) == (plain.cost, plain.schedule) for f in found)
+    check_found_again(tmp_path / "memo", spec)
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +104,20 @@ def test_tables_of_the_same_goal_are_read(scale_memo):
     assert kept.has_shape(space_of(SMALL), "scale 16x12x24") and not kept.has_shape("other/1", "scale 16x12x24")
 
 
-def test_a_policy_that_cannot_be_is_not_believed(tmp_path):
-    """A record whose checksum is right, with tiles that are larger than what they tile."""
-    path, spec = tmp_path / "memo", matmul_spec(8, 8, 16)
-    search_with(path).solve(spec)
-    store = Store(path)
+def forged(folder, spec, action):
+    """A memo for `spec` whose records say `action` everywhere, checksums right."""
+    search_with(folder / "memo").solve(spec)
+    store = Store(folder / "memo")
     for row in list(store.rows()):
         for record in store.get(row.space, row.key):
-            store.put(row.space, row.target, [replace(record, actions=tuple("tile m by 96" for _ in record.actions))])
-    assert search_with(path).cost(spec) == Search(SMALL).cost(spec)
+            store.put(row.space, row.target, [replace(record, actions=tuple(action for _ in record.actions))])
+    return folder / "memo"
+
+
+def test_a_policy_that_cannot_be_is_not_believed(tmp_path):
+    """A record whose checksum is right, with tiles that are larger than what they tile."""
+    spec = matmul_spec(8, 8, 16)
+    assert search_with(forged(tmp_path, spec, "tile m by 96")).cost(spec) == Search(SMALL).cost(spec)
 
 
 def test_sources_in_order(tmp_path):
@@ -149,15 +156,8 @@ def test_goals_with_limits_of_their_own_are_not_mixed_up(tmp_path):
 
 def test_a_wrong_schedule_is_not_believed(tmp_path):
     """A record whose checksum is right but whose action is not legal here is passed over."""
-    path, spec = tmp_path / "memo", matmul_spec(8, 8, 16)
-    search_with(path).solve(spec)
-    store = Store(path)
-    for row in list(store.rows()):
-        for record in store.get(row.space, row.key):
-            worse = replace(record, actions=tuple("kernel dot_fma" for _ in record.actions))
-            store.put(row.space, row.target, [worse])
-    found = search_with(path).solve(spec)
-    assert found.cost == Search(SMALL).cost(spec)
+    spec = matmul_spec(8, 8, 16)
+    assert search_with(forged(tmp_path, spec, "kernel dot_fma")).solve(spec).cost == Search(SMALL).cost(spec)
 
 
 def test_batches_of_states():
@@ -171,6 +171,19 @@ def test_batches_of_states():
     assert any(one_by_one) and None in one_by_one
 
 
+def keep(reach, path):
+    """Writes the states that optima pass through into a memo. Returns the records."""
+    batch = [reached_record(k, s, reach.target) for k, s in reach.tabled()]
+    Store(path).put(space_of(reach.target), reach.target.name, batch)
+    return batch
+
+
+def check_shipped(path, spec):
+    """A memo that is shipped answers, with what the search finds."""
+    found = search_with(None, path).solve(spec)
+    assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+
+
 def test_a_reached_policy_answers_its_goals(tmp_path):
     """What is shipped: nothing but the states that optima pass through."""
     reach = Reach(SMALL)
@@ -179,33 +192,29 @@ def test_a_reached_policy_answers_its_goals(tmp_path):
         shared = SharedTables(1 << 20)
         for root in task:
             reach.add(root, shared)
-    store = Store(tmp_path / "memo")
-    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    keep(reach, tmp_path / "memo")
     assert len(list(family.goals())) == 4 * 6**3
     for lhs, rhs, m, k, n in list(family.goals())[::40]:
         spec = matmul_spec(m, k, n, lhs=lhs, rhs=rhs)
         for goal in (spec, replace(spec, serial=False, threads=2)):
-            found = search_with(None, tmp_path / "memo").solve(goal)
-            assert found.source == "shipped" and found.schedule == Search(SMALL).solve(goal).schedule
+            check_shipped(tmp_path / "memo", goal)
 
 
 def test_a_reached_policy_answers_goals_with_weights(tmp_path):
     """With the panels that a weight may be packed in, besides the layout in which it comes."""
-    reach, store = Reach(SMALL), Store(tmp_path / "memo")
+    reach = Reach(SMALL)
     for task in Family(max_size=4, layouts=(("row_major", "col_major"), ("row_major", "const"))).tasks(SMALL):
         shared = SharedTables(1 << 20)
         for root in task:
             reach.add(root, shared)
-    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    keep(reach, tmp_path / "memo")
     for sizes in ((4, 4, 4), (3, 2, 4), (1, 4, 2)):
-        spec = matmul_spec(*sizes, rhs="col_major", const=("rhs",))
-        found = search_with(None, tmp_path / "memo").solve(spec)
-        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+        check_shipped(tmp_path / "memo", matmul_spec(*sizes, rhs="col_major", const=("rhs",)))
 
 
 def test_a_reached_policy_knows_what_cannot_be_done(tmp_path):
     """Outputs past the caches take all of k at once, which not every layout of the weight allows."""
-    reach, store = Reach(SMALL), Store(tmp_path / "memo")
+    reach = Reach(SMALL)
     goals = {(32, 2, 32), (32, 24, 16), (24, 32, 32)}
     for task in Family(max_size=32, layouts=(("row_major", "row_major"), ("row_major", "const"))).tasks(SMALL):
         shared = SharedTables(1 << 20)
@@ -215,11 +224,9 @@ def test_a_reached_policy_knows_what_cannot_be_done(tmp_path):
     past = [states for key, states in reach.tabled() if key.streams]
     assert any(IMPOSSIBLE in states.labels for states in past)
     assert any(set(states.labels) - {IMPOSSIBLE} for states in past)
-    store.put(space_of(SMALL), "small", [reached_record(k, s, SMALL) for k, s in reach.tabled()])
+    keep(reach, tmp_path / "memo")
     for sizes in goals:
-        spec = matmul_spec(*sizes, const=("rhs",))
-        found = search_with(None, tmp_path / "memo").solve(spec)
-        assert found.source == "shipped" and found.schedule == Search(SMALL).solve(spec).schedule
+        check_shipped(tmp_path / "memo", matmul_spec(*sizes, const=("rhs",)))
 
 
 def test_another_cost_model_is_another_space(tmp_path):
@@ -260,9 +267,7 @@ def test_a_warm_look_up_needs_neither_numba_nor_a_table(tmp_path):
     assert [r.key.streams for r in roots].count(True) == 1
     for root in roots:
         reach.add(replace(root, sizes=((2048, 2048, 2048),)), SharedTables(1 << 20))
-    store = Store(path)
-    batch = [reached_record(k, s, reach.target) for k, s in reach.tabled()]
-    store.put(space_of(reach.target), "avx2", batch)
+    batch = keep(reach, path)
     code = (
         "import sys, time; import morello_mlir.memo.memo; from morello_mlir.search.solve import search_for\n"
         "from morello_mlir.spec import matmul_spec; from morello_mlir.targets import TARGETS\n"

@@ -6,13 +6,13 @@ import os
 import random
 import signal
 import sqlite3
-import threading
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
 from memo_support import SMALL, in_child, records, search_with
+from thread_support import at_once
 
 from morello_mlir.memo import store as store_module
 from morello_mlir.memo.record import encode
@@ -122,11 +122,7 @@ def test_several_processes_write_at_once(path):
 
 def test_threads_share_a_store(path):
     store, batch = Store(path), records(8, 8, 16)
-    threads = [threading.Thread(target=put_all, args=(store, batch[i::3])) for i in range(3)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once([partial(put_all, store, batch[i::3]) for i in range(3)])
     assert same(store, batch)
 
 

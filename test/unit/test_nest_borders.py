@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_nest_lowering import TARGETS, compare, compiled, inputs_of, jit, needs, random_tree, run
+from test_nest_lowering import TARGETS, check_library, compiled, jit, needs, random_tree
 
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.nests import NestSpec, Operand
@@ -146,11 +146,7 @@ def library(target: str) -> tuple[list[NestSpec], jit.Library]:
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_schedules(target: str, special: bool) -> None:
     needs(target)
-    specs, loaded = library(target)
-    for i, spec in enumerate(specs):
-        inputs = inputs_of(spec, np.random.default_rng(i), special)
-        before = [a.copy() for a in inputs]
-        compare(spec, run(loaded, i, spec, inputs), before)
+    check_library(*library(target), special)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

@@ -367,7 +367,11 @@ def bodies_library(target: str) -> tuple[list[NestSpec], jit.Library]:
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_bodies(target: str, special: bool) -> None:
     needs(target)
-    specs, library = bodies_library(target)
+    check_library(*bodies_library(target), special)
+
+
+def check_library(specs: list[NestSpec], library: jit.Library, special: bool) -> None:
+    """Each function of the library computes its nest, on numbers at random."""
     for i, spec in enumerate(specs):
         inputs = inputs_of(spec, np.random.default_rng(i), special)
         before = [a.copy() for a in inputs]

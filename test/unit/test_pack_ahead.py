@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.errors import CompileError, InputError
@@ -119,19 +120,7 @@ def test_panels_may_be_filled_by_several_threads_at_once() -> None:
     for _ in range(5):
         module = morello_mlir.compile(text, constants={1: w})
         assert packs(module) == [True]
-        ready, found = threading.Barrier(4), []
-
-        def call(f: Any = module.f, ready: Any = ready, found: list[Any] = found) -> None:
-            ready.wait()
-            found.append(f(x))
-
-        threads = [threading.Thread(target=call) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert len(found) == 4
-        for y in found:
+        for y in at_once([partial(module.f, x)] * 4):
             close(y, x @ w.T)
 
 

@@ -176,6 +176,8 @@ def test_bugs_in_passes_are_not_hidden(module: ir.Module) -> None:
 
 def test_verification_can_be_switched_off(module: ir.Module) -> None:
     run_pipeline(module, "func.func(test-fail{how=invalid})", verify=False)
+    with pytest.raises(ir.MLIRError):
+        module.operation.verify()
 
 
 def test_what_a_pass_makes_of_the_dialect_is_verified(module: ir.Module) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.runtime import allocator
@@ -36,6 +37,9 @@ def test_a_block_comes_back(calls, size):
 def test_other_blocks_are_mallocs(calls, size):
     allocate, release = calls
     block = allocate(size)
+    assert block or not size
+    if size:
+        ctypes.memset(block + size - 1, 1, 1)
     release(block)
     release(None)
 
@@ -52,23 +56,17 @@ def test_blocks_that_are_held_are_different(calls):
 
 def test_threads_get_blocks_of_their_own(calls):
     allocate, release = calls
-    wrong = []
 
     def work(mark):
         for _ in range(2000):
             blocks = [allocate(100_000) for _ in range(3)]
             for block in blocks:
                 ctypes.c_int64.from_address(block).value = mark
-            wrong.extend(b for b in blocks if ctypes.c_int64.from_address(b).value != mark)
+            assert all(ctypes.c_int64.from_address(b).value == mark for b in blocks)
             for block in blocks:
                 release(block)
 
-    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not wrong
+    at_once([partial(work, mark) for mark in range(4)])
 
 
 MODULE = """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 import weakref
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.errors import InputError
@@ -154,9 +154,5 @@ def test_the_function_object_keeps_the_code_alive_and_lets_go():
 
 def test_threads_run_it_at_once(add):
     outs = [ones() for _ in range(8)]
-    threads = [threading.Thread(target=lambda o=o: [add(ones(), o) for _ in range(100)]) for o in outs]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once([lambda o=o: [add(ones(), o) for _ in range(100)] for o in outs])
     assert all((o == 101).all() for o in outs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-import threading
 import weakref
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.errors import InputError, MorelloError
@@ -300,16 +301,10 @@ def test_it_outlives_the_module_and_lets_go():
 def test_threads_may_ask_for_it_at_once():
     add = morello_mlir.compile(ADD).add
     outs = [room() for _ in range(8)]
-    starts = threading.Barrier(len(outs))
 
     def work(out, start):
-        starts.wait()
         for _ in range(200):
             add(block(start), block(), out=out)
 
-    threads = [threading.Thread(target=work, args=(o, i)) for i, o in enumerate(outs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([partial(work, out, i) for i, out in enumerate(outs)])
     assert all((out == block(i) + block()).all() for i, out in enumerate(outs))

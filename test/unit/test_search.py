@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_support import brute_force
 from small_target import CHEAP_FORKS, SMALL
 
-from morello_mlir.actions import ParallelTile, action_of, child_specs, explore, key_of, limits_of
+from morello_mlir.actions import action_of, child_specs, explore, key_of, limits_of
 from morello_mlir.actions.space import closure, steps
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search import passes_native, passes_numpy
-from morello_mlir.search.schedule import LOOPS, Hole, children, parse, to_text, walk
+from morello_mlir.search.schedule import Hole, children, parse, to_text, walk
 from morello_mlir.search.solve import Search, search_for
 from morello_mlir.search.tables import Tables, in_order
 from morello_mlir.search.tilelists import TileLists, axis_lists, decisive_lists
@@ -28,42 +27,6 @@ AVX2 = TARGETS["avx2"]
 
 def parallel(threads, spec):
     return replace(spec, serial=False, threads=threads)
-
-
-def brute_force(spec, target):
-    """The optimum by plain recursion over Specs: no tables, axes or limit indices, only the actions' meaning."""
-
-    @cache
-    def best(goal):
-        key, dims = key_of(goal, target), dict(zip(goal.info.dims, goal.dims, strict=True))
-        costs = [INFINITE]
-        for action in explore(key, dims, target):
-            node = action.node([Hole(), Hole()])
-            if isinstance(node, Hole):
-                plain = tuple(replace(t, const=False) for t in goal.operands)
-                costs.append(best(replace(goal, operands=plain)))
-                continue
-            if isinstance(node, LOOPS) and dims[node.dim] % node.size == 0:
-                node = replace(node, rest=None)
-            try:
-                smaller = child_specs(goal, node, target)
-            except ScheduleError:
-                continue
-            below = [best(child) for _, child in smaller]
-            costs.append(int(action.cost(key, dims, target)) + slowest(action, key, dims, smaller, below))
-        return min(costs)
-
-    return best(spec.canonical())
-
-
-def slowest(action, key, dims, smaller, below):
-    """What the busiest thread does, worked out trip by trip."""
-    if not isinstance(action, ParallelTile):
-        return sum(count * cost for (count, _), cost in zip(smaller, below, strict=True))
-    trips = [below[0]] * (dims[action.dim] // action.size) + below[1:]
-    threads = action.threads or key.threads
-    at = [t * len(trips) // threads for t in range(threads + 1)]
-    return max(sum(trips[first:last]) for first, last in pairwise(at))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from lowering_support import (
     NUMPY,
     Storage,
+    apply_in_steps,
     compile_module,
     context,
     make_spec,
@@ -19,15 +20,13 @@ from lowering_support import (
 )
 from mlir import ir
 
-from morello_mlir import dialect
 from morello_mlir.dialect import build_spec_op
 from morello_mlir.errors import SpecError
-from morello_mlir.lowering import apply_all
 from morello_mlir.nests.evaluate import evaluate
 from morello_mlir.nests.ops import numpy_type
 from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.explain import steps
-from morello_mlir.search.schedule import Node, parse
+from morello_mlir.search.schedule import Node
 from morello_mlir.search.solve import Search
 from morello_mlir.search.then import then_cost
 from morello_mlir.spec import Spec, Then
@@ -47,7 +46,6 @@ LONG = Then.make(
     ["f32", "(f32, [n])", "(f32, [m])", "(f32, [m, n])"],
 )
 RESIDUAL = Then.make("y = add(mul(x0, x1), x2)", ["f32", "(f32, [])", "(f32, [b, n, m])"])
-BF16 = Then.make("y = cast(max(add(x0, cast(x1, f32)), 0.0:f32), bf16)", ["f32", "(bf16, [b, m, n])"])
 PER_BATCH = Then.make("y = select(cmp(olt, x0, x1), mul(x0, 0.25:f64), x0)", ["f64", "(f64, [b, m])"])
 WRAPPING = Then.make("y = xor(sub(x0, x1), 5:i32)", ["i32", "(i32, [b, n])"])
 
@@ -98,14 +96,7 @@ def compile_case(case: Case, schedule: Node) -> Any:
     with ir.Location.unknown(context()):
         op = build_spec_op(spec, list(marker.operands), insertion_point=ir.InsertionPoint(marker))
     marker.operation.erase()
-    jobs = [(op, schedule)]
-    for i, stop in enumerate(case.stops):
-        if i:
-            jobs = [(op, parse(op.schedule_text)) for op in dialect.spec_ops(module.operation)]
-        apply_all(jobs, AVX2, stop)
-        assert module.operation.verify()
-        assert dialect.verify_specs(module.operation)
-    assert not list(dialect.spec_ops(module.operation))
+    apply_in_steps(module, [(op, schedule)], AVX2, case.stops)
     with context(), ir.Location.unknown():
         run_pipeline(module.operation, "builtin.module(morello-vector-math)")
     return compile_module(module, ["f"])

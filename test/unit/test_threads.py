@@ -6,12 +6,13 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
+from thread_support import at_once
 
 import morello_mlir
 from morello_mlir.errors import InputError
@@ -102,17 +103,7 @@ def test_loops_inside_of_loops(run):
 
 
 def test_callers_from_many_threads(run):
-    found = []
-
-    def caller() -> None:
-        found.append(run("many", 3, 500))
-
-    threads = [threading.Thread(target=caller) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
-    assert found == [[500] * 3] * 8
+    assert at_once([lambda: run("many", 3, 500)] * 8) == [[500] * 3] * 8
 
 
 def test_helpers_round_as_the_caller_does(run):
@@ -231,19 +222,12 @@ def test_callers_at_once_get_the_same_bits():
     rng = np.random.default_rng(1)
     pairs = [(rng.standard_normal((53, 37), np.float32), rng.standard_normal((37, 61), np.float32)) for _ in range(6)]
     want = [compiled(*pair) for pair in pairs]
-    wrong = []
 
     def caller(i: int) -> None:
         for _ in range(60):
-            if not (compiled(*pairs[i]) == want[i]).all():
-                wrong.append(i)
+            assert (compiled(*pairs[i]) == want[i]).all()
 
-    threads = [threading.Thread(target=caller, args=(i,)) for i in range(6)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
-    assert not wrong
+    at_once([partial(caller, i) for i in range(6)])
 
 
 def test_a_schedule_of_one_thread_stays_one():

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import random
 
 import numpy as np
 import pytest
-from conv_support import FORMS, Conv, conv_of
+from conv_support import FORMS, LINES, ROWS, TINY_EDGES, Conv, apply_at_random, conv_of, lifted, window_spec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lowering_support import NUMPY, assert_close, compile_module, context, random_schedule
+from lowering_support import NUMPY, assert_close, compile_module, context
 from mlir import ir
+from search_support import brute_force
 from small_target import CHEAP_FORKS, SMALL
-from test_search import brute_force
 
 from morello_mlir import dialect
 from morello_mlir.actions import closure
 from morello_mlir.errors import ScheduleError, SpecError
-from morello_mlir.lowering import apply_all
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.views import Operand, View
 from morello_mlir.passes.pipeline import run_pipeline
@@ -68,15 +66,13 @@ def test_what_does_not_matter_is_left_out() -> None:
     assert window.shape((2, 112, 576)) == (2, 2, 56, 3, 3, 64)
 
 
-SPEC = (
-    "Matmul([1, 8, 18, 5], (f32, GL, row_major, m%4, k%6, lap 1:1:2:1, lap 4:6:1:1), (f32, GL, row_major, const), "
-    "(f32, GL, row_major), serial)"
-)
+SPEC = window_spec()
 
 
-def test_text() -> None:
-    spec = Spec.parse(SPEC)
-    assert str(spec) == SPEC and spec.canonical() == spec
+@pytest.mark.parametrize("text", [SPEC, window_spec(ROWS, LINES)])
+def test_text(text: str) -> None:
+    spec = Spec.parse(text)
+    assert str(spec) == text and spec.canonical() == spec
 
 
 @pytest.mark.parametrize(
@@ -129,14 +125,14 @@ TINY = (
 )
 
 
-@pytest.mark.parametrize("text", TINY)
+@pytest.mark.parametrize("text", [*TINY, *TINY_EDGES])
 def test_optimum_is_the_brute_force_optimum(text: str) -> None:
     spec = Spec.parse(text)
     target = SMALL if spec.serial else CHEAP_FORKS
     assert Search(target).cost(spec) == brute_force(spec, target)
 
 
-@pytest.mark.parametrize("text", [SPEC, *TINY])
+@pytest.mark.parametrize("text", [SPEC, window_spec(ROWS, LINES), *TINY, *TINY_EDGES])
 def test_the_tree_costs_what_the_table_says(text: str) -> None:
     search, spec = Search(AVX2), Spec.parse(text)
     solution = search.solve(spec)
@@ -197,18 +193,9 @@ def test_memo_and_search_agree(tmp_path) -> None:
 # ---------------------------------------------------------------- from linalg
 
 
-def lifted(conv: Conv, fill: bool = True, offset: int = 0):
-    """The module after lifting, and its `morello.spec` ops."""
-    with context(), ir.Location.unknown():
-        module = ir.Module.parse(conv.text(fill, offset))
-        run_pipeline(module.operation, "builtin.module(morello-lift)")
-        assert dialect.verify_specs(module.operation)
-    return module, list(dialect.spec_ops(module.operation))
-
-
 def specs_of(conv: Conv) -> list[str]:
     with context():
-        return [str(op.spec) for op in lifted(conv)[1]]
+        return [str(op.spec) for op in lifted(conv.text(True))[1]]
 
 
 @pytest.mark.parametrize(
@@ -239,10 +226,8 @@ def test_filters_are_constant_operands() -> None:
         "%b: memref<3x3x4x8xf32, strided<[96, 32, 8, 1], offset: 0>>", "%b: memref<3x3x4x8xf32> {morello.constant}"
     )
     text = text.replace("memref<3x3x4x8xf32, strided<[96, 32, 8, 1], offset: 0>>", "memref<3x3x4x8xf32>")
-    with context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        run_pipeline(module.operation, "builtin.module(morello-lift)")
-        (op,) = dialect.spec_ops(module.operation)
+    with context():
+        _, (op,) = lifted(text)
         assert [t.const for t in op.spec.operands] == [False, True, False]
 
 
@@ -250,7 +235,7 @@ def test_the_reference_says_the_same() -> None:
     """`morello-spec-to-linalg`, by which results are checked."""
     for form in (0, 2):
         conv = conv_of(form, n=2)
-        module, _ = lifted(conv)
+        module, _ = lifted(conv.text(True))
         with context(), ir.Location.unknown():
             run_pipeline(module.operation, "builtin.module(morello-spec-to-linalg,convert-linalg-to-loops)")
             assert not list(dialect.spec_ops(module.operation))
@@ -317,11 +302,8 @@ def test_random_schedules(target: str) -> None:
     )
     @given(convs(), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from((0, 3)), st.booleans())
     def check(conv: Conv, seed: int, fill: bool, offset: int, special: bool) -> None:
-        module, ops = lifted(conv, fill, offset)
-        pick = random.Random(seed)
-        with context():
-            jobs = [(op, random_schedule(op.spec, TARGETS[target], pick)) for op in ops]
-        apply_all(jobs, TARGETS[target])
+        module, ops = lifted(conv.text(fill, offset))
+        apply_at_random(ops, TARGETS[target], seed)
         check_numbers(conv, module, np.random.default_rng(seed), fill, offset, special)
 
     check()
