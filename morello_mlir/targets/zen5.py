@@ -70,7 +70,7 @@ _COSTS = replace(
     lone_line=0.1,
     spread_step=0.5,
     asked_line=0.05,
-    unasked_line=0.05,
+    unasked_line=0.1,
     far_stream=1.7,
     # A fork and a join take 0.2 us while the pool's threads spin.
     fork_join=1500.0,
