@@ -6,7 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from morello_mlir.actions import check_tree
@@ -109,3 +111,13 @@ def test_specs_on_the_page_parse() -> None:
         r"Matmul\(\[\d.*?serial\)", (ROOT / "docs" / "spec-language.md").read_text(encoding="utf-8")
     ):
         assert str(Spec.parse(text)) == text
+
+
+def test_the_first_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code = _code(ROOT / "README.md")
+    first = code[code.index("import numpy as np") :]
+    monkeypatch.chdir(ROOT)
+    known: dict[str, Any] = {}
+    exec(first[: first.index("layer(x)") + len("layer(x)")], known)
+    assert "to_accum" in capsys.readouterr().out
+    np.testing.assert_allclose(known["y"], np.full((197, 768), 769.0))
