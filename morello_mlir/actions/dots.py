@@ -12,7 +12,7 @@ from ..targets import Target, ceil_div, fixed
 from .base import Condition
 from .kernel import CACHES, KernelAction, streamed, vector_cycles
 from .pairs import PAIR_KERNELS, PairKernel
-from .state import Dims, OperandState, TableKey, maximum
+from .state import Dims, OperandState, TableKey, footprint, maximum
 
 #: Instructions for groups that are under way at once: the longest takes six cycles, and two start in each.
 PAIRS_IN_FLIGHT = 12
@@ -87,8 +87,16 @@ class DotFma(KernelAction):
         cycles = ceil_div(k, lanes) * self.step(key, m, n, chains, target)
         lhs = streamed(key, 0, dims, target, m * ceil_div(k, lanes))
         rhs = streamed(key, 1, dims, target, n * ceil_div(k, lanes))
-        cycles = vector_cycles(cycles, target, lhs, rhs)
+        cycles = vector_cycles(cycles, target, lhs, rhs, (self._driven_out(key, dims, target), 0.0))
         return fixed(cycles + m * n * (c.horizontal + 2 * chains) + c.call)
+
+    @staticmethod
+    def _driven_out(key: TableKey, dims: Dims, target: Target) -> Any:
+        """Cycles for lines that come from L2 once more, though they were moved to L1: where what is there does not fit
+        beside what streams past it, and what is fetched for the next kernel, nothing of it is left for that."""
+        lines = [footprint(key, i, dims).lines for i in (0, 1)]
+        held = sum(n for n, o in zip(lines, key.operands, strict=False) if o.memory == "L1")
+        return held * (2 * sum(lines) - held > target.l1.lines) * target.costs.l2_line
 
 
 class PairDots(DotFma):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..spec import FUNCTIONS, Edge, Side, Window, dense_strides, element_type
+from ..spec import FUNCTIONS, Edge, Side, Window, dense_strides, dtype_bytes, element_type
+from ..targets import LINE
 from .builder import Builder, Index
 
 #: Of a window, for each of the last two dims (see `Window.units`).
@@ -55,9 +57,11 @@ class View:
 
     @property
     def shape_with_padding(self) -> tuple[int, ...]:
-        """`shape` of panels, with the row that pads them."""
+        """`shape` of panels, with the row that pads them; single columns, of which kernels read vectors along their
+        rows, to a line's start."""
         batches, count, rows, *row = self.shape
-        return (batches, count, rows + 1, *row)
+        line = LINE // dtype_bytes(self.dtype) if math.prod(row) == 1 else 1
+        return (batches, count, (rows // line + 1) * line, *row)
 
     @property
     def type(self) -> str:

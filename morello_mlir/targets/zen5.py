@@ -57,6 +57,7 @@ _COSTS = replace(
     pack_start=10.0,
     out_vector=0.2,
     call=2.0,
+    horizontal=0.0,
     unaligned=1.0,
     unaligned_vector=0.3,
     l2_line=1.55,

@@ -106,6 +106,14 @@ def test_dot_products_wait_for_lines_of_lhs():
     assert cost(MoveAction(0, "L1"), 4, 64, 4, lhs, "L2, row_major", "L2, row_major", dot_line=0.5) == 0
 
 
+@pytest.mark.parametrize(("k", "lines"), [(1024, 256), (2048, 512 + 512)])
+def test_what_streams_past_a_full_l1_drives_out_what_is_there(k, lines):
+    """Four columns beside four rows and the next kernel's: 256 + 2 * 256 lines fit 768, not twice as many."""
+    operands = "L2, row_major, s128", "L1, [b, n/1, k, n%1]", "L2, row_major"
+    slow, fast = (cost(KERNELS["dot_fma"], 4, k, 4, *operands, l2_line=x, kernel_scale=1.0) for x in (200.0, 100.0))
+    assert (slow - fast) / 100 == lines
+
+
 def test_panels_that_come_alone_are_asked_for():
     """By tiles of rows, if there are several. Single columns are not."""
     lines = {"asked_line": 0.25, "unasked_line": 0.5, "gl_to_l2": LineCost(0.0, 0.0, packed=1.0)}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import morello_mlir
+from morello_mlir.lowering.views import View
 from morello_mlir.search.schedule import to_text
 from morello_mlir.search.solve import search_for
 from morello_mlir.spec import matmul_spec
@@ -38,6 +39,12 @@ func.func @mm(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}) {{
     want = c + a.astype(np.float64) @ b
     compiled.mm(a, b, c)
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "k", "apart"), [("f32", 64, 80), ("f32", 65, 80), ("bf16", 64, 96), ("f64", 1, 8)])
+def test_columns_begin_at_lines_and_not_in_one_set(dtype: str, k: int, apart: int) -> None:
+    assert View.panels(dtype, (1, k, 3), 2, 1).strides[1] == apart
+    assert View.panels(dtype, (1, k, 32), 2, 16).strides[1] == (k + 1) * 16
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
