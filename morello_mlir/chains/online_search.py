@@ -4,14 +4,13 @@ L2. Sizes between them hardly differ, and shorter ones correct the output too of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..actions import scale
 from ..errors import ScheduleError
 from ..search.schedule import Kernel, Node, ToAccum
 from ..search.then import then_cost
 from ..spec import Spec
-from ..targets import INFINITE
 from .online import Form, softmax_of
 from .parts import Parts, Place
 from .schedule import PARTS, REST, Online
@@ -29,19 +28,16 @@ class OnlineSearch:
         self.parts = parts
         self.target = parts.target
 
-    def best(self, point: Point) -> tuple[float, Online | None]:
-        """The cheapest online form of a tile, without its parts' schedules; INFINITE, None where there is none."""
-        best: tuple[float, Online | None] = (INFINITE, None)
+    def forms(self, point: Point) -> Iterator[tuple[float, Online]]:
+        """Every online form of a tile and its cost, without its parts' schedules."""
         if softmax_of(point) is None:
-            return best
+            return
         for size in scale(point.spec.stages[0].shape[2]):
             form = Form(point, size, "L2", self.target)
             if size & (size - 1) or size < SHORTEST or not form.is_legal:
                 continue
             cost = self.total(form, lambda part, width, form=form: self.cost(form, part, width))  # type: ignore[misc]
-            if cost < best[0]:
-                best = (cost, Online(size, "L2", ()))
-        return best
+            yield cost, Online(size, "L2", ())
 
     def total(self, form: Form, cost: Callable[[str, int], float]) -> float:
         """What a form costs, given its parts."""

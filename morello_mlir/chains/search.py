@@ -9,10 +9,11 @@ attention may also have its online form (see `online_search`).
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..actions import scale
@@ -46,7 +47,8 @@ class _Found:
     node: Node
 
 
-_NOTHING = _Found(INFINITE, Hole())
+#: What was found of a goal, the cheapest first.
+_Options = list[_Found]
 
 
 class ChainSearch:
@@ -59,7 +61,9 @@ class ChainSearch:
         self.parts = Parts(search, nest_search_for(search.target))
         self.online = OnlineSearch(self.parts)
         self._solved: dict[ChainSpec, _Found] = {}
-        self._stages_of: dict[tuple[ChainSpec, tuple[int, int], int, tuple[tuple[int, str, str], ...]], _Found] = {}
+        self._stages_of: dict[tuple[ChainSpec, tuple[int, int], int, tuple[tuple[int, str, str], ...]], _Options] = {}
+        #: How many of the cheapest are kept of every part.
+        self._keep = 1
         self._lock = lock()
         self._answers = search.memo.answers if search.memo else None
         self._space = answer_space(search.target)
@@ -73,7 +77,7 @@ class ChainSearch:
             known = goal in self._solved
             remembered = None if known else self._remembered(goal)
             if not known:
-                self._solved[goal] = remembered or self._search(Point.of(goal, self.target))
+                self._solved[goal] = remembered or self._searched(Point.of(goal, self.target))[0]
             found = self._solved[goal]
             if not known and not remembered and self._answers:
                 self._answers.put(Answer(self._space, str(goal), chain_text(found.node), int(found.cost)))
@@ -92,48 +96,64 @@ class ChainSearch:
         found = self._answers.checked(self._space, str(goal), read) if self._answers else None
         return None if found is None else _Found(found[1], found[0])
 
-    def _search(self, point: Point) -> _Found:
+    def cheapest(self, spec: ChainSpec, count: int) -> list[ChainSolution]:
+        """The `count` cheapest implementations of `spec`, no two with the same loops, packs and homes; fewer where
+        there are not that many. Remainders of loops are done in the cheapest way. The first is what `solve` finds, whose
+        errors it raises."""
+        start = time.perf_counter()
+        goal = spec.canonical()
+        with self._lock:
+            self._keep = count
+            try:
+                found = self._searched(Point.of(goal, self.target))
+            finally:
+                self._keep = 1
+        took = time.perf_counter() - start
+        return [ChainSolution(goal, f.node, int(f.cost), "search", took) for f in found]
+
+    def _searched(self, point: Point) -> _Options:
+        """The cheapest, filled."""
         try:
             found = self._root(point)
         finally:
             # Thousands for one goal, and none of another's.
             self._stages_of.clear()
-        if found.cost >= INFINITE:
+        if not found:
             raise ScheduleError(f"no implementation fits the limits of {point.spec}")
-        if found.cost >= MAX_COST:
+        if found[0].cost >= MAX_COST:
             raise SpecError(f"too large: costs beyond {MAX_COST // COST_UNITS:,} cycles are not exact, in {point.spec}")
-        return replace(found, node=self._filled(point, found.node))
+        return [replace(f, node=self._filled(point, f.node)) for f in found if f.cost < MAX_COST]
+
+    def _best(self, options: Iterable[_Found]) -> _Options:
+        """The cheapest of `options`, of equal ones the first."""
+        return heapq.nsmallest(self._keep, (f for f in options if f.cost < INFINITE), key=lambda f: f.cost)
 
     # ------------------------------------------------------------ the space
 
-    def _root(self, point: Point) -> _Found:
+    def _root(self, point: Point) -> _Options:
         options = [self._batches(replace(point, threads=1))]
         if point.threads > 1:
             b, m = point.dims
             if b > 1:
                 options.append(self._loop(point, Loop("b", 1, Hole(), threads=-1), self._rows))
             options += [self._loop(point, Loop("m", s, Hole(), threads=-1), self._batches) for s in scale(m)]
-        return min(options, key=lambda f: f.cost)
+        return self._best(itertools.chain(*options))
 
-    def _batches(self, point: Point) -> _Found:
+    def _batches(self, point: Point) -> _Options:
         """Every batch by itself."""
         return self._loop(point, Loop("b", 1, Hole()), self._rows) if point.dims[0] > 1 else self._rows(point)
 
-    def _rows(self, point: Point) -> _Found:
+    def _rows(self, point: Point) -> _Options:
         """One batch: what is packed, and into which tiles m is cut."""
-        best = _NOTHING
+        best: _Options = []
         for packs in itertools.product(*self._pack_choices(point)):
             chosen = [p for p in packs if p is not None]
             try:
                 below, cost = self._packed(point, chosen)
             except ScheduleError:
                 continue
-            if cost < best.cost:
-                found = self._tiles(below)
-                node = found.node
-                for step in reversed(chosen):
-                    node = replace(step, body=node)
-                best = min(best, _Found(found.cost + cost, node), key=lambda f: f.cost)
+            if len(best) < self._keep or cost < best[-1].cost:
+                best = self._best([*best, *(_under(chosen, f, cost) for f in self._tiles(below))])
         return best
 
     def _pack_choices(self, point: Point) -> list[list[PackRhs | None]]:
@@ -157,41 +177,43 @@ class ChainSearch:
         key, dims = point.whole(step.stage, self.target)
         return float(point.move(step).cost(key, dims, self.target))
 
-    def _tiles(self, point: Point) -> _Found:
+    def _tiles(self, point: Point) -> _Options:
         """m in tiles of any size, or as it is."""
         options = [self._stages(point)]
         options += [self._loop(point, Loop("m", s, Hole()), self._stages) for s in scale(point.dims[1])]
-        return min(options, key=lambda f: f.cost)
+        return self._best(itertools.chain(*options))
 
-    def _loop(self, point: Point, loop: Loop, inside: Callable[[Point], _Found]) -> _Found:
+    def _loop(self, point: Point, loop: Loop, inside: Callable[[Point], _Options]) -> _Options:
         body, rest = point.tiled(loop)
         found = inside(body)
-        left = inside(rest) if rest is not None else None
-        cost = self.loop_cost(point, loop, found.cost, None if left is None else left.cost)
-        return _Found(cost, replace(loop, body=found.node, rest=None if left is None else left.node))
+        left = inside(rest)[:1] if rest is not None else []
+        if rest is not None and not left:
+            return []
+        last, least = (left[0].node, left[0].cost) if left else (None, None)
+        return [
+            _Found(self.loop_cost(point, loop, f.cost, least), replace(loop, body=f.node, rest=last)) for f in found
+        ]
 
     def loop_cost(self, point: Point, loop: Loop, body: float, rest: float | None) -> float:
         """What the thread with the most to do takes."""
         most = max(sum_of(way, (body, rest or 0)) for way in loop_ways(point, loop))
         return most + (float(fixed(self.target.costs.fork_join)) if point.shares(loop) > 1 else 0.0)
 
-    def _stages(self, point: Point) -> _Found:
+    def _stages(self, point: Point) -> _Options:
         """One tile, every stage once, with the best homes. Loops of many sizes leave the same tiles."""
         name = (point.spec, point.dims, point.l2, point.packed)
         if name not in self._stages_of:
-            self._stages_of[name] = self._best_stages(point)
+            self._stages_of[name] = self._best(self._forms(point))
         return self._stages_of[name]
 
-    def _best_stages(self, point: Point) -> _Found:
-        best = _NOTHING
+    def _forms(self, point: Point) -> Iterator[_Found]:
+        """Every choice of homes, and every online form."""
         for homes in point.homes():
-            if point.l2_left(homes) < 0:
-                continue
-            cost = sum(self.stage_cost(point, at, homes) for at in range(len(point.spec.stages)))
-            if cost < best.cost:
-                best = _Found(cost, Stages(homes, ()))
-        cost, online = self.online.best(point)
-        return _Found(cost, online) if online is not None and cost < best.cost else best
+            if point.l2_left(homes) >= 0:
+                stages = range(len(point.spec.stages))
+                yield _Found(sum(self.stage_cost(point, at, homes) for at in stages), Stages(homes, ()))
+        for cost, online in self.online.forms(point):
+            yield _Found(cost, online)
 
     # ------------------------------------------------------------ stages
 
@@ -250,9 +272,9 @@ class ChainSearch:
     def _complete(self, point: Point, node: Node) -> Node:
         if isinstance(node, Hole):
             best = self._root(point) if not point.packed else self._tiles(point)
-            if best.cost >= INFINITE:
+            if not best:
                 raise ScheduleError(f"?: no implementation fits what is left of {point.spec}")
-            return self._filled(point, best.node)
+            return self._filled(point, best[0].node)
         if isinstance(node, Loop):
             body, rest = point.tiled(node)
             if (rest is None) != (node.rest is None):
@@ -290,6 +312,14 @@ class ChainSearch:
         return sum(
             self.parts.price(point.goal(at, node.homes, self.target), text) for at, text in enumerate(node.schedules)
         )
+
+
+def _under(packs: Sequence[PackRhs], found: _Found, cost: float) -> _Found:
+    """What was found below packs that cost so much, with them."""
+    node = found.node
+    for step in reversed(packs):
+        node = replace(step, body=node)
+    return _Found(found.cost + cost, node)
 
 
 def loop_ways(point: Point, loop: Loop) -> list[tuple[int, int]]:

@@ -213,6 +213,33 @@ def test_nothing_that_is_declared_is_cheaper(chain: ChainSpec, target, data) -> 
         assert other.cost >= best.cost
 
 
+@settings(max_examples=5, deadline=None)
+@given(CHAINS, st.sampled_from([SMALL, CHEAP_FORKS]), st.data())
+def test_nothing_is_missing_among_the_cheapest(chain: ChainSpec, target, data) -> None:  # type: ignore[no-untyped-def]
+    search, count = ChainSearch(Search(target)), 9
+    found, best = search.cheapest(chain, count), search.solve(chain)
+    assert (found[0].schedule, found[0].cost) == (best.schedule, best.cost)
+    point, forms = Point.of(best.spec, target), [_form(f.schedule) for f in found]
+    assert len(set(forms)) == len(forms) <= count
+    assert [f.cost for f in found] == sorted(search.price(point, f.schedule) for f in found)
+    try:
+        other = search.complete(best.spec, _random(point, target, data))
+    except ScheduleError as error:
+        assert "no implementation fits" in str(error)
+        return
+    if _form(other.schedule) in forms:
+        assert found[forms.index(_form(other.schedule))].cost <= other.cost
+    else:
+        assert len(found) == count and found[-1].cost <= other.cost
+
+
+def _form(node: Node) -> tuple[object, ...]:
+    """Loops, packs and homes."""
+    if isinstance(node, Stages):
+        return (node.homes,)
+    return (node.label(), *(_form(node.body) if isinstance(node, (Loop, PackRhs)) else ()))
+
+
 def _random(point: Point, target, data) -> Node:  # type: ignore[no-untyped-def]
     """A schedule of the declared space."""
 
