@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.dialect import NestOp, SpecOp, chain_ops, goal_ops
+from morello_mlir.dialect import ChainOp, NestOp, SpecOp, chain_ops, goal_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
 from .base import Pass, option, remark, warn
@@ -21,10 +21,10 @@ class MorelloSearch(Pass):
     without holes, a cost (integer units, 1000 a cycle) and a source (`search`, `memo`, `shipped`, `measured` or
     `manual`).
 
-    top-k: the N cheapest schedules with different code become the attribute `morello.alternatives`, the optimum first:
-    dictionaries with `cost` and `schedule`. measure: these are timed on this machine instead (8 without top-k), and the
-    optimum is replaced by the fastest where that is clearly faster (docs/tuning.md). Both leave given schedules, and
-    nests, alone.
+    top-k: the N cheapest schedules that a machine can tell apart become the attribute `morello.alternatives`, the
+    optimum first: dictionaries with `cost` and `schedule`. measure: these are timed on this machine instead (8 without
+    top-k), and the optimum is replaced by the fastest where that is clearly faster (docs/tuning.md). Both leave given
+    schedules alone.
     """
 
     name: ClassVar[str] = "morello-search"
@@ -52,59 +52,27 @@ class MorelloSearch(Pass):
             tuner = Tuner(search_for(target, self.memo), count, measure=self.measure)
         except InputError as error:
             self.fail(op, str(error))
-        for goal_op in goal_ops(op):
-            if isinstance(goal_op, NestOp):
-                self._schedule_nest(goal_op, target)
-            else:
-                self._schedule(goal_op, tuner)
-        for chain_op in chain_ops(op):
-            self._schedule_chain(chain_op, target)
+        for goal_op in (*goal_ops(op), *chain_ops(op)):
+            self._schedule(goal_op, tuner)
 
-    def _schedule_chain(self, op: Any, target: Any) -> None:
-        from morello_mlir.chains.schedule import parse, to_text
-        from morello_mlir.chains.search import chain_search_for
-
-        given = None if self.force else op.schedule_text
-        search = chain_search_for(target, self.memo)
-        try:
-            solution = search.solve(op.spec) if given is None else search.complete(op.spec, parse(given))
-        except (SpecError, ScheduleError) as error:
-            self.fail(op.operation, str(error))
-        op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
-        if self.timing:
-            _write_seconds(op, "morello.search_s", solution.seconds)
-        remark(op.operation, _summary(solution))
-
-    def _schedule_nest(self, op: NestOp, target: Any) -> None:
-        from morello_mlir.nests.search import nest_search_of
-        from morello_mlir.search.schedule import parse, to_text
-        from morello_mlir.search.solve import search_for
-
-        given = None if self.force else op.schedule_text
-        search = nest_search_of(search_for(target, self.memo))
-        try:
-            solution = search.solve(op.spec) if given is None else search.complete(op.spec, parse(given))
-        except (SpecError, ScheduleError) as error:
-            self.fail(op.operation, str(error))
-        # The schedule names the dims of its goal.
-        op.set_spec(solution.spec)
-        op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
-        if self.timing:
-            _write_seconds(op, "morello.search_s", solution.seconds)
-        remark(op.operation, _summary(solution))
-
-    def _schedule(self, op: SpecOp, tuner: Any) -> None:
-        from morello_mlir.search.schedule import parse, to_text
-        from morello_mlir.tuning.tuner import Tuned
+    def _schedule(self, op: SpecOp | NestOp | ChainOp, tuner: Any) -> None:
+        from morello_mlir.tuning.kinds import schedule_text
 
         given = None if self.force else op.schedule_text
         try:
             spec = op.spec
-            tuned = tuner.solve(spec) if given is None else Tuned(tuner.search.complete(spec, parse(given)))
+            tuned = (
+                tuner.solve(spec, _function(op) if self.measure else "")
+                if given is None
+                else tuner.complete(spec, given)
+            )
         except (SpecError, ScheduleError) as error:
             self.fail(op.operation, str(error))
         solution = tuned.solution
-        op.set_schedule(to_text(solution.schedule), solution.cost, solution.source)
+        if isinstance(op, NestOp):
+            # The schedule names the dims of its goal.
+            op.set_spec(solution.spec)
+        op.set_schedule(schedule_text(spec, solution.schedule), solution.cost, solution.source)
         if self.top_k is not None and not self.measure and tuned.candidates:
             _write_alternatives(op, tuned.candidates)
         if self.timing:
@@ -115,7 +83,7 @@ class MorelloSearch(Pass):
         remark(op.operation, _summary(solution))
         self._report(op, tuned)
 
-    def _report(self, op: SpecOp, tuned: Any) -> None:
+    def _report(self, op: SpecOp | NestOp | ChainOp, tuned: Any) -> None:
         """Says what measuring found, and the alternatives where it did not happen."""
         if tuned.problem:
             warn(op.operation, f"{tuned.problem}; the cost model's choice is taken")
@@ -129,12 +97,23 @@ class MorelloSearch(Pass):
                 remark(op.operation, f"schedule {number}: {other.cycles:,.0f} cycles, {other.cost / best - 1:+.2%}")
 
 
+def _function(op: Any) -> str:
+    """The text of the function around a goal, where it does nothing else."""
+    function = op.operation.parent
+    if function is None or function.operation.name != "func.func":
+        return ""
+    if len([*goal_ops(function.operation), *chain_ops(function.operation)]) != 1:
+        return ""
+    text: str = function.operation.get_asm(use_local_scope=True)
+    return text
+
+
 def _summary(solution: Any) -> str:
     found = f"{solution.source}, {solution.seconds:.3f} s"
     return f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({found})"
 
 
-def _write_seconds(op: SpecOp, name: str, seconds: float) -> None:
+def _write_seconds(op: SpecOp | NestOp | ChainOp, name: str, seconds: float) -> None:
     from mlir import ir
 
     operation = op.operation
@@ -142,14 +121,16 @@ def _write_seconds(op: SpecOp, name: str, seconds: float) -> None:
     operation.attributes[name] = ir.FloatAttr.get(kind, seconds, loc=operation.location)
 
 
-def _write_alternatives(op: SpecOp, candidates: Sequence[Any]) -> None:
+def _write_alternatives(op: SpecOp | NestOp | ChainOp, candidates: Sequence[Any]) -> None:
     from mlir import ir
 
-    from morello_mlir.search.schedule import to_text
+    from morello_mlir.tuning.kinds import schedule_text
 
     def attribute(solution: Any) -> Any:
         cost = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), solution.cost)
-        lines = ir.ArrayAttr.get([ir.StringAttr.get(line) for line in to_text(solution.schedule).splitlines()])
+        lines = ir.ArrayAttr.get(
+            [ir.StringAttr.get(line) for line in schedule_text(solution.spec, solution.schedule).splitlines()]
+        )
         return ir.DictAttr.get({"cost": cost, "schedule": lines})
 
     with op.operation.context:

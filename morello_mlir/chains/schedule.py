@@ -103,6 +103,16 @@ PARTS = ("scores", "start", "update", "carry", "rescale", "weigh", "finish")
 REST = ("scores", "update", "weigh")
 
 
+def form_of(node: Node) -> tuple[object, ...]:
+    """What tells schedules of a chain apart: loops, what is packed into which panels, the online form and its blocks.
+    Not: in which memory panels and intermediate results are said to live, remainders, the schedules of stages."""
+    if isinstance(node, Loop):
+        return (node.label(), *form_of(node.body))
+    if isinstance(node, PackRhs):
+        return ((node.stage, node.form), *form_of(node.body))
+    return (node.label(),)
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """The subtrees of `node`, the remainder last."""
     if isinstance(node, Loop):

@@ -9,7 +9,6 @@ attention may also have its online form (see `online_search`).
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import os
 import time
@@ -29,7 +28,7 @@ from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
 from .online_search import OnlineSearch
 from .parts import Parts, Place
-from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, has_hole
+from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, form_of, has_hole
 from .schedule import parse as parse_chain
 from .schedule import to_text as chain_text
 from .space import Point
@@ -97,9 +96,8 @@ class ChainSearch:
         return None if found is None else _Found(found[1], found[0])
 
     def cheapest(self, spec: ChainSpec, count: int) -> list[ChainSolution]:
-        """The `count` cheapest implementations of `spec`, no two with the same loops, packs and homes; fewer where
-        there are not that many. Remainders of loops are done in the cheapest way. The first is what `solve` finds, whose
-        errors it raises."""
+        """The `count` cheapest implementations of `spec`, of each form the cheapest (`schedule.form_of`); fewer
+        where there are not that many. The first is what `solve` finds, whose errors it raises."""
         start = time.perf_counter()
         goal = spec.canonical()
         with self._lock:
@@ -125,8 +123,13 @@ class ChainSearch:
         return [replace(f, node=self._filled(point, f.node)) for f in found if f.cost < MAX_COST]
 
     def _best(self, options: Iterable[_Found]) -> _Options:
-        """The cheapest of `options`, of equal ones the first."""
-        return heapq.nsmallest(self._keep, (f for f in options if f.cost < INFINITE), key=lambda f: f.cost)
+        """The cheapest of `options`, of equal ones the first; of those of one form the cheapest."""
+        out: dict[object, _Found] = {}
+        for found in sorted((f for f in options if f.cost < INFINITE), key=lambda f: f.cost):
+            if len(out) == self._keep:
+                break
+            out.setdefault(form_of(found.node), found)
+        return list(out.values())
 
     # ------------------------------------------------------------ the space
 
@@ -337,7 +340,11 @@ _searches_lock = lock()
 
 def chain_search_for(target: Target, memo: str | os.PathLike[str] | None = None) -> ChainSearch:
     """The process's search for chains on `target`; memo: see `search_for`."""
-    search = search_for(target, memo)
+    return chain_search_of(search_for(target, memo))
+
+
+def chain_search_of(search: Search) -> ChainSearch:
+    """The search for chains beside `search`, with its target and its memo."""
     with _searches_lock:
         if search not in _searches:
             _searches[search] = ChainSearch(search)

@@ -14,6 +14,7 @@ from ..errors import MorelloError
 from ..search.solve import Search
 from ..spec import Spec
 from ..targets import CPUS, TARGETS, Target, get_target, this_host
+from .answers import answer_space
 from .boxes import compress
 from .coordinates import coordinate, kernels_of, parse_key, size_coordinate, spec_at
 from .memo import Memo
@@ -34,6 +35,13 @@ def current_spaces() -> dict[str, list[Target]]:
         if all(t.narrow_fingerprint != target.narrow_fingerprint for t in known):
             known.append(target)
     return out
+
+
+def winner_spaces() -> dict[str, list[Target]]:
+    """As `current_spaces`, with those under which winners of nests, chains and windows are kept."""
+    spaces = current_spaces()
+    answers = {answer_space(t): [t] for targets in spaces.values() for t in targets}
+    return {**spaces, **answers}
 
 
 def _that_has(kernels: str, targets: Iterable[Target]) -> Target | None:
@@ -84,7 +92,7 @@ def statistics(store: Store) -> dict[str, Any]:
         "tables": tables,
         "runs": runs,
         "hit_rate": hit_rate(runs),
-        "winners": _winner_figures(store, current),
+        "winners": _winner_figures(store, winner_spaces()),
     }
 
 
@@ -142,7 +150,7 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
         target = _that_has(kernels_of(row.key), current.get(row.space, ()))
         if target is not None:
             found += [(target, parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
-    verdict.winners = _check_winners(store, current)
+    verdict.winners = _check_winners(store, winner_spaces())
     verdict.damaged = store.dropped - before
     for target, spec in _sample(found, sample, random.Random(seed), largest):
         verdict.compared += 1
@@ -166,7 +174,7 @@ def _check_winners(store: Store, current: Mapping[str, Iterable[Target]]) -> int
 
 def _why_illegal(winner: Winner, target: Target) -> MorelloError | None:
     try:
-        winner.legal(target)
+        winner.check(target)
     except MorelloError as error:
         return error
     return None

@@ -7,15 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..chains import ChainSpec, is_chain
-from ..chains import schedule as chain_schedule
-from ..chains.search import chain_search_for
-from ..nests import NestSpec, is_nest
-from ..nests.search import nest_search_for
 from ..report import Explained, Goal, explained
-from ..search.schedule import parse
-from ..spec import Spec
 from ..targets import Target
+from ..tuning.kinds import parse_goal
 from ..tuning.tuner import Tuned, Tuner
 from . import _cli
 
@@ -43,10 +37,10 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Answer:
-    """An explained goal; tuned: among which schedules it was chosen, where it is a contraction."""
+    """An explained goal; tuned: among which schedules it was chosen."""
 
     explained: Explained
-    tuned: Tuned | None = None
+    tuned: Tuned
     seconds: float = 0.0
 
 
@@ -57,8 +51,7 @@ def is_goal(text: str) -> bool:
 
 def goal(text: str, schedule: str | None) -> Asked:
     """A goal given as text. Raises SpecError."""
-    kind = ChainSpec if is_chain(text) else NestSpec if is_nest(text) else Spec
-    return Asked(kind.parse(text), schedule)
+    return Asked(parse_goal(text), schedule)
 
 
 def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> Lifted:
@@ -123,17 +116,8 @@ def solve(asked: Asked, tuner: Tuner, notebook: _cli.Notebook) -> Answer:
     Raises SpecError, ScheduleError.
     """
     notebook.note(f"searching {asked.spec}")
-    target, text = tuner.target, asked.schedule
-    tuned: Tuned | None = None
-    solution: Any
-    if isinstance(asked.spec, ChainSpec):
-        chains = chain_search_for(target)
-        solution = chains.solve(asked.spec) if text is None else chains.complete(asked.spec, chain_schedule.parse(text))
-    elif isinstance(asked.spec, NestSpec):
-        nests = nest_search_for(target)
-        solution = nests.solve(asked.spec) if text is None else nests.complete(asked.spec, parse(text))
-    else:
-        tuned = tuner.solve(asked.spec) if text is None else Tuned(tuner.search.complete(asked.spec, parse(text)))
-        solution = tuned.solution
-    shown = explained(solution.spec, solution.schedule, target, solution.source, calls=asked.calls, where=asked.where)
-    return Answer(shown, tuned, solution.seconds)
+    text = asked.schedule
+    tuned = tuner.solve(asked.spec, asked.function) if text is None else tuner.complete(asked.spec, text)
+    found = tuned.solution
+    shown = explained(found.spec, found.schedule, tuner.target, found.source, calls=asked.calls, where=asked.where)
+    return Answer(shown, tuned, found.seconds)

@@ -16,6 +16,7 @@ from ..errors import CompileError, InputError
 from ..spec.spec import MAX_STEPS
 from ..targets import thread_count
 from . import _cli
+from ._progress import counting
 
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})\Z", re.ASCII)
 #: Seconds that one sample lasts at least: shorter ones misread the clock.
@@ -212,17 +213,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, notebook: _cli.Notebook) -> int:
+    workloads = [_workload(text, options) for text in options.shapes]
     rows = []
-    for text in options.shapes:
-        notebook.note(f"timing {text}")
-        match = _SHAPE.match(text)
-        m, k, n = map(int, match.groups()) if match else (0, 0, 0)
-        if not min(m, k, n):
-            raise InputError(f"cannot read the shape '{text}': expected MxKxN, all positive")
-        if m * k * n > MAX_STEPS or m * k + k * n + m * n > MAX_STEPS:
-            raise InputError(f"the shape '{text}' is too large")
-        rows.append(measure(Workload(m, k, n, options.dtype, tuple(options.transposed)), target=options.target,
-                            threads=thread_count(options.threads), rounds=max(1, options.rounds)))  # fmt: skip
+    with counting("timing", len(workloads)) as say:
+        for workload in workloads:
+            say(workload.label)
+            notebook.note(f"timing {workload.label}")
+            rows.append(measure(workload, target=options.target, threads=thread_count(options.threads),
+                                rounds=max(1, options.rounds)))  # fmt: skip
     print(json.dumps([r.record() for r in rows], indent=2) if options.json else table(rows))
     print(f"numpy's BLAS: {numpy_blas()}", file=sys.stderr)
     return 0
+
+
+def _workload(text: str, options: argparse.Namespace) -> Workload:
+    """What a shape stands for. Raises InputError."""
+    match = _SHAPE.match(text)
+    m, k, n = map(int, match.groups()) if match else (0, 0, 0)
+    if not min(m, k, n):
+        raise InputError(f"cannot read the shape '{text}': expected MxKxN, all positive")
+    if m * k * n > MAX_STEPS or m * k + k * n + m * n > MAX_STEPS:
+        raise InputError(f"the shape '{text}' is too large")
+    return Workload(m, k, n, options.dtype, tuple(options.transposed))

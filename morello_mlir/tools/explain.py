@@ -12,12 +12,14 @@ from typing import Any
 
 from ..errors import InputError
 from ..report import Explained, Page, shares_text
-from ..search.schedule import INDENT, to_text
+from ..search.schedule import INDENT
 from ..search.solve import search_for
 from ..targets import Target, get_target, thread_count
+from ..tuning.kinds import AnySolved, schedule_text
 from ..tuning.tuner import Tuned, Tuner, candidate_count, check_measurable
 from . import _cli
 from ._goals import Answer, Lifted, goal, is_goal, lifted, solve
+from ._progress import measuring
 from ._timing import timed
 
 
@@ -39,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a page with the trees, a roofline and the shares of all")
     parser.add_argument("--clock", type=_clock, metavar="GHZ",
                         help="by which a page makes seconds of cycles (default: this machine's, measured)")  # fmt: skip
-    parser.add_argument("--top-k", type=int, metavar="N", help="also list the N cheapest schedules with different code")
+    parser.add_argument("--top-k", type=int, metavar="N",
+                        help="also list the N cheapest schedules that a machine can tell apart")  # fmt: skip
     parser.add_argument("--measure", action="store_true",
                         help="time the cheapest schedules on this machine, and explain the fastest; with --html: time "
                              "every goal (and choose among --top-k schedules of it)")  # fmt: skip
@@ -79,7 +82,8 @@ def _file(options: argparse.Namespace, tuner: Tuner, notebook: _cli.Notebook) ->
 
 
 def _explain(options: argparse.Namespace, tuner: Tuner, found: Lifted, notebook: _cli.Notebook) -> int:
-    answers = [solve(asked, tuner, notebook) for asked in found.goals]
+    with measuring(tuner.measure):
+        answers = [solve(asked, tuner, notebook) for asked in found.goals]
     for answer in answers:
         for problem in _problems(answer.tuned):
             print(f"warning: {answer.explained.spec}: {problem}", file=sys.stderr)
@@ -113,9 +117,7 @@ def _page(
     return Page(title, target, goals, clock.hertz, clock.source, clock.notes, found.left)
 
 
-def _problems(tuned: Tuned | None) -> list[str]:
-    if tuned is None:
-        return []
+def _problems(tuned: Tuned) -> list[str]:
     return [problem for problem in (tuned.problem, *(tuned.measured.problems if tuned.measured else ())) if problem]
 
 
@@ -125,8 +127,7 @@ def _print(options: argparse.Namespace, answers: Sequence[Answer], found: Lifted
         print("nothing was lifted" + (":" if found.remarks else ""), *found.remarks, sep="\n")
     for number, answer in enumerate(answers):
         print(("\n" if number else "") + answer.explained.text(options.least))
-        if answer.tuned is not None:
-            _list(answer.tuned)
+        _list(answer.tuned)
     if len(answers) > 1:
         print("\n" + shares_text([a.explained for a in answers], found.left))
 
@@ -137,16 +138,20 @@ def _list(tuned: Tuned) -> None:
         print(f"\n{tuned.describe()}")
     if len(tuned.candidates) > 1:
         for number, candidate in enumerate(tuned.candidates):
-            print(f"\n{_headline(tuned, number)}", textwrap.indent(to_text(candidate.schedule), INDENT), sep="\n")
+            print(f"\n{_headline(tuned, number)}", textwrap.indent(_text(candidate), INDENT), sep="\n")
 
 
 def _plain(answer: Answer, *, listed: bool) -> str:
     """The schedule, or the candidates, as they can be edited, each under a comment."""
     tuned = answer.tuned
-    if tuned is None or not listed or not tuned.candidates:
+    if not listed or not tuned.candidates:
         return answer.explained.schedule
-    texts = [f"// {_headline(tuned, n)}\n{to_text(c.schedule)}" for n, c in enumerate(tuned.candidates)]
+    texts = [f"// {_headline(tuned, n)}\n{_text(c)}" for n, c in enumerate(tuned.candidates)]
     return "\n\n".join(texts)
+
+
+def _text(candidate: AnySolved) -> str:
+    return schedule_text(candidate.spec, candidate.schedule)
 
 
 def _headline(tuned: Tuned, number: int) -> str:
@@ -162,8 +167,6 @@ def _headline(tuned: Tuned, number: int) -> str:
 
 def _record(answer: Answer) -> dict[str, Any]:
     record = {**answer.explained.record(), "search_s": answer.seconds, "measured_s": answer.explained.measured_s}
-    if answer.tuned is None:
-        return record
     winner, measured = answer.tuned.winner, answer.tuned.measured
     seconds = measured.seconds if measured else {}
     return {
@@ -171,7 +174,7 @@ def _record(answer: Answer) -> dict[str, Any]:
         "measured_s": winner.seconds if winner else record["measured_s"],
         "model_s": winner.model_seconds if winner else None,
         "alternatives": [
-            {"cost": c.cost, "cycles": c.cycles, "measured_s": seconds.get(i), "schedule": to_text(c.schedule)}
+            {"cost": c.cost, "cycles": c.cycles, "measured_s": seconds.get(i), "schedule": _text(c)}
             for i, c in enumerate(answer.tuned.candidates)
         ],
     }

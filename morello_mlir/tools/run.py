@@ -14,6 +14,7 @@ from typing import Any
 from morello_mlir.errors import CompileError, InputError, MorelloError
 
 from . import _cli
+from ._progress import measuring
 
 PROGRAM = "morello-run"
 
@@ -162,16 +163,17 @@ class _Run:
 
         options = self.options
         source, constants = self._source()
-        return compile_module(
-            source,
-            entry=options.entry,
-            constants=constants,
-            target=options.target,
-            threads=options.threads,
-            optimize=optimize,
-            top_k=options.top_k,
-            measure=options.measure,
-        )
+        with measuring(options.measure):
+            return compile_module(
+                source,
+                entry=options.entry,
+                constants=constants,
+                target=options.target,
+                threads=options.threads,
+                optimize=optimize,
+                top_k=options.top_k,
+                measure=options.measure,
+            )
 
     def _source(self) -> tuple[Any, Mapping[int | str, Any]]:
         """What to compile, and the weights of a model, which are constants."""

@@ -30,6 +30,7 @@ from ..actions import (
 from ..actions.base import sum_of
 from ..actions.space import holds
 from ..hashed import Hashed
+from ..lowering.plan import Planner
 from ..search.schedule import Exchange, Kernel, Move, Node, PackAhead, Parallel, Split, Tile, children
 from ..search.solve import Search, Solution
 from ..spec import Spec
@@ -242,3 +243,15 @@ def _keep(state: _State, found: _Found) -> None:
     if found.way not in state.ways:
         state.ways.add(found.way)
         state.found.append(found)
+
+
+def cheapest(search: Search, best: Solution) -> Iterator[Solution]:
+    """The schedules of a Spec by rising cost, no two with the same code. best: what `search` found for it."""
+    # Tables that are solved are used. Reading them from a memo takes longer than solving them, and it may not hold all.
+    solved = search if best.source == "search" else None
+    planner, plans = Planner(search.target), set()
+    for found in KBest(best.spec, search.target, solved):
+        plan = planner.plan(found.spec, found.schedule)
+        if plan not in plans:
+            plans.add(plan)
+            yield found

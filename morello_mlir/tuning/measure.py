@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompileError
-from ..search.schedule import Node, to_text
-from ..spec import Spec
 from ..targets import Target, refusal
+from . import progress
 from .contest import Verdict, decide
-from .worker import Job
+from .kinds import Goal, schedule_text
+from .worker import Job, is_checked
 
 #: Without a word for so long, a worker hangs: compiling and running one schedule takes a fraction of it, and so does
 #: timing all of them.
@@ -46,8 +46,9 @@ class Measured:
     problems: tuple[str, ...] = ()
 
 
-def measure_schedules(spec: Spec, schedules: Sequence[Node], target: Target) -> Measured:
-    """Which of `schedules` of `spec` is the fastest here; the first is the one to beat.
+def measure_schedules(goal: Goal, schedules: Sequence[Any], target: Target, function: str = "") -> Measured:
+    """Which of `schedules` of `goal` is the fastest here; the first is the one to beat. function: the text of the
+    function that lifting made for the goal, if there is one: only that says where the places of windows lie.
 
     A schedule whose code crashes, hangs or computes something else is left out. Raises InputError where this machine
     cannot run code for `target`, SpecError or CompileError where nothing can be measured.
@@ -55,17 +56,18 @@ def measure_schedules(spec: Spec, schedules: Sequence[Node], target: Target) -> 
     refused = refusal(target)
     if refused is not None:
         raise refused
-    left = {i: to_text(s) for i, s in enumerate(schedules)}
+    left = {i: schedule_text(goal, s) for i, s in enumerate(schedules)}
     problems: list[str] = []
     while True:
-        answer, doing, died = _work(Job(str(spec), left, target))
+        answer, doing, died = _work(Job(str(goal), left, target, function))
         if answer is not None:
             break
         if doing is None or doing == 0:
             raise CompileError(f"not measured: the process that measures {died}")
         problems.append(f"schedule {doing + 1} {died}")
         del left[doing]
-    problems += [f"schedule {number + 1} computes something else than the Spec says" for number in answer["wrong"]]
+    than = "than the Spec says" if is_checked(goal) else "than the cheapest"
+    problems += [f"schedule {number + 1} computes something else {than}" for number in answer["wrong"]]
     numbers: list[int] = answer["numbers"]
     if not answer["samples"]:
         return Measured(0, {}, problems=tuple(problems))
@@ -100,6 +102,10 @@ def _work(job: Job) -> tuple[dict[str, Any] | None, int | None, str]:
             if "times" in answer:
                 return answer["times"], doing, ""
             doing = answer["doing"]
+            if doing is None:
+                progress.stage("timing", len(job.schedules), len(job.schedules))
+            else:
+                progress.stage("compiling", list(job.schedules).index(doing), len(job.schedules))
         return None, doing, _how_it_ended(process.wait())
     finally:
         process.kill()

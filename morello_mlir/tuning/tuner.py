@@ -1,28 +1,29 @@
-"""Beyond the optimum of the model: the cheapest schedules of a Spec, and the fastest of them on this machine.
+"""Beyond the optimum of the model: the cheapest schedules of a goal, and the fastest of them on this machine.
 
-Without measuring everything here is a function of Spec and target. With it, answers are this machine's: the winner is
+Without measuring everything here is a function of goal and target. With it, answers are this machine's: the winner is
 kept in the memo under its kind and is only ever read by who asks for measuring.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from ..errors import CompileError, InputError, MorelloError, SpecError
 from ..lowering.plan import Planner
 from ..memo.store import Store
-from ..memo.version import space_of
 from ..memo.winners import Winner, Winners
-from ..search.schedule import Node, to_text
-from ..search.solve import Search, Solution
+from ..search.solve import Search
 from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import Target, refusal, this_host
-from .kbest import KBest, way_of
+from . import progress
+from .kbest import way_of
+from .kinds import AnySolved, Goal, Kind, kind_of, schedule_text
 from .measure import Measured, measure_schedules
 
 #: Candidates of a measurement where nobody says how many.
@@ -30,8 +31,11 @@ DEFAULT_CANDIDATES = 8
 #: More take hours to enumerate.
 MOST_CANDIDATES = 1000
 
-#: Decides which of several schedules is the fastest (see `measure_schedules`).
-Measurer = Callable[[Spec, Sequence[Node], Target], Measured]
+
+class Measurer(Protocol):
+    """Decides which of several schedules is the fastest (see `measure_schedules`)."""
+
+    def __call__(self, goal: Goal, schedules: Sequence[Any], target: Target, function: str) -> Measured: ...
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Tuned:
     asked for.
     """
 
-    solution: Solution
-    candidates: tuple[Solution, ...] = ()
+    solution: AnySolved
+    candidates: tuple[AnySolved, ...] = ()
     measured: Measured | None = None
     winner: Winner | None = None
     problem: str = ""
@@ -74,34 +78,33 @@ def candidate_count(top_k: int | None, measure: bool) -> int:
     return top_k
 
 
-def cheapest(search: Search, spec: Spec, count: int) -> list[Solution]:
-    """The `count` cheapest schedules of `spec` that differ in what a machine can tell (`kbest.Way`), by rising cost, no
-    two with the same code; fewer where there are not that many. The first is the one that `search` chooses.
+def cheapest(search: Search, goal: Goal, count: int) -> list[AnySolved]:
+    """The `count` cheapest schedules of `goal` that differ in what a machine can tell (docs/tuning.md), by rising cost;
+    fewer where there are not that many. The first is the one that the search chooses.
 
-    Raises what `Search.solve` raises.
+    Raises what the search does.
     """
-    best = search.solve(spec)
+    kind = kind_of(goal, search)
+    best = kind.solve(goal)
     if count == 1:
         return [best]
-    # Tables that are solved are used. Reading them from a memo takes longer than solving them, and it may not hold all.
-    others = KBest(spec, search.target, search if best.source == "search" else None)
-    return list(islice(_distinct(best, others, search.target), count))
+    same = _sameness(best, search.target)
+    others = (s for s in kind.cheapest(best, count) if not same(s))
+    return [best, *islice(others, count - 1)]
 
 
-def _distinct(best: Solution, others: Iterable[Solution], target: Target) -> Iterator[Solution]:
-    """`best`, and those of `others` that neither go its way nor have the code of an earlier one."""
-    planner, first = Planner(target), way_of(best.spec, best.schedule, target)
-    plans = {planner.plan(best.spec, best.schedule)}
-    yield best
-    for other in others:
-        plan = planner.plan(other.spec, other.schedule)
-        if plan not in plans and way_of(other.spec, other.schedule, target) != first:
-            plans.add(plan)
-            yield other
+def _sameness(best: AnySolved, target: Target) -> Callable[[AnySolved], bool]:
+    """Whether a machine cannot tell a schedule from `best`."""
+    if not isinstance(best.spec, Spec):
+        return lambda other: bool(other.schedule == best.schedule)
+    planner, way = Planner(target), way_of(best.spec, best.schedule, target)
+    plan = planner.plan(best.spec, best.schedule)
+    return lambda o: way_of(o.spec, o.schedule, target) == way or planner.plan(o.spec, o.schedule) == plan
 
 
 class Tuner:
-    """Chooses schedules for one search. count: of candidates. measure: whether to time them. measurer: how."""
+    """Chooses schedules of goals for one search, and for those of nests and chains beside it. count: of candidates.
+    measure: whether to time them. measurer: how."""
 
     def __init__(self, search: Search, count: int, *, measure: bool = False, measurer: Measurer | None = None):
         self.search = search
@@ -111,51 +114,61 @@ class Tuner:
         self.measurer = measurer or measure_schedules
         self.winners = winners_of(search)
 
-    def solve(self, spec: Spec) -> Tuned:
-        """The schedule to take for `spec`. Raises what `Search.solve` raises."""
+    def solve(self, goal: Goal, function: str = "") -> Tuned:
+        """The schedule to take for `goal`. function: the text of the function that lifting made for it, if there is
+        one. Raises what the search does."""
         start = time.perf_counter()
-        spec = spec.canonical()
-        if spec.then is not None:
+        kind = kind_of(goal, self.search)
+        goal = kind.goal(goal)
+        if isinstance(goal, Spec) and goal.then is not None:
             # What is done to the sums costs the same in all schedules, and takes the same time.
-            return _with_then(self.solve(spec.plain), spec, then_cost(spec, self.target))
-        found = self._remembered(spec) if self.measure else None
-        if found is None:
-            candidates = tuple(cheapest(self.search, spec, self.count))
-            found = self._measured(spec, candidates) if self.measure else Tuned(candidates[0], candidates)
+            return _with_then(self.solve(goal.plain, function), goal, then_cost(goal, self.target))
+        found = self._remembered(goal, kind) if self.measure else None
+        if found is None and self.measure:
+            with progress.reporting(str(goal)):
+                candidates = tuple(cheapest(self.search, goal, self.count))
+                found = self._measured(goal, kind, candidates, function)
+        elif found is None:
+            candidates = tuple(cheapest(self.search, goal, self.count))
+            found = Tuned(candidates[0], candidates)
         return replace(found, solution=replace(found.solution, seconds=time.perf_counter() - start))
 
-    def _key(self, spec: Spec) -> tuple[str, str, str]:
-        return space_of(self.target), this_host().machine_key, str(spec)
+    def complete(self, goal: Goal, text: str) -> Tuned:
+        """The schedule `text` of `goal`, its holes filled. Raises ScheduleError, SpecError."""
+        kind = kind_of(goal, self.search)
+        return Tuned(kind.complete(goal, kind.read(text)))
 
-    def _remembered(self, spec: Spec) -> Tuned | None:
+    def _key(self, goal: Goal, kind: Kind) -> tuple[str, str, str]:
+        return kind.space, this_host().machine_key, str(goal)
+
+    def _remembered(self, goal: Goal, kind: Kind) -> Tuned | None:
         """What an earlier measurement of at least as many candidates found."""
-        winner = self.winners.get(*self._key(spec))
+        winner = self.winners.get(*self._key(goal, kind))
         if winner is None or winner.considered < self.count:
             return None
         try:
-            node = winner.legal(self.target)
-            cost = self.search.price(spec, node)
+            found = kind.legal(goal, winner.schedule)
         except MorelloError as error:
             self.winners.drop(*winner.key, str(error))
             return None
-        return Tuned(Solution(spec, node, cost, "measured", 0.0), winner=winner)
+        return Tuned(replace(found, source="measured"), winner=winner)
 
-    def _measured(self, spec: Spec, candidates: tuple[Solution, ...]) -> Tuned:
+    def _measured(self, goal: Goal, kind: Kind, candidates: tuple[AnySolved, ...], function: str) -> Tuned:
         best = candidates[0]
         if len(candidates) == 1:
             # There is nothing to compare, now or ever.
             return Tuned(best, candidates)
         try:
-            measured = self.measurer(spec, [c.schedule for c in candidates], self.target)
+            measured = self.measurer(goal, [c.schedule for c in candidates], self.target, function)
         except (CompileError, SpecError) as error:
             return Tuned(best, candidates, problem=str(error))
         if not measured.seconds:
             return Tuned(best, candidates, measured)
         chosen = candidates[measured.winner]
         winner = Winner(
-            *self._key(spec),
+            *self._key(goal, kind),
             self.target.name,
-            to_text(chosen.schedule),
+            schedule_text(goal, chosen.schedule),
             measured.seconds[measured.winner],
             measured.seconds[0],
             self.count,
@@ -167,7 +180,7 @@ class Tuner:
 def _with_then(tuned: Tuned, spec: Spec, cost: int) -> Tuned:
     """What was chosen for `spec` without `then`, as schedules of `spec`, which cost so much more."""
 
-    def own(plain: Solution) -> Solution:
+    def own(plain: AnySolved) -> AnySolved:
         return replace(plain, spec=spec, cost=plain.cost + cost)
 
     return replace(tuned, solution=own(tuned.solution), candidates=tuple(map(own, tuned.candidates)))

@@ -30,11 +30,13 @@ _NAME = "measured"
 
 @dataclass(frozen=True)
 class Job:
-    """Schedules of `spec` by number, as text; the first is what the others are compared with."""
+    """Schedules of the goal `spec` by number, as text; the first is what the others are compared with. function: the
+    text of the function that lifting made for the goal, if there is one."""
 
     spec: str
     schedules: dict[int, str]
     target: Target
+    function: str = ""
 
 
 def main() -> None:
@@ -75,10 +77,16 @@ def measure(job: Job, doing: Callable[[int | None], None]) -> dict[str, Any]:
     """
     from ..calibration.operands import make_operands
     from .contest import run
+    from .kinds import parse_goal
 
-    spec = Spec.parse(job.spec)
-    if spec.forked:
+    spec = parse_goal(job.spec)
+    if isinstance(spec, Spec) and spec.forked:
         raise SpecError("its threads are under way already: only a whole goal can be measured")
+    if not is_checked(spec):
+        from .alone import measure_alone
+
+        return measure_alone(spec, job, doing)
+    assert isinstance(spec, Spec)
     operands = make_operands(spec)
     pointers = [o.address for o in operands]
     calls: dict[int, Callable[[int], None]] = {}
@@ -101,6 +109,12 @@ def measure(job: Job, doing: Callable[[int | None], None]) -> dict[str, Any]:
         raise CompileError("the cheapest schedule computes something else than the Spec says")
     samples = run(list(calls.values())) if len(calls) > 1 else None
     return {"numbers": list(calls), "samples": samples.tolist() if samples is not None else [], "wrong": wrong}
+
+
+def is_checked(goal: object) -> bool:
+    """Whether results are compared with what the goal says: contractions without windows. Those of other goals are
+    compared with those of the cheapest schedule."""
+    return isinstance(goal, Spec) and not any(t.window for t in goal.operands)
 
 
 def _compiled(spec: Spec, text: str, target: Target) -> Code:

@@ -11,7 +11,7 @@ from small_target import CHEAP_FORKS, SMALL
 
 from morello_mlir.actions import scale
 from morello_mlir.chains import ChainSpec, is_chain
-from morello_mlir.chains.schedule import Hole, Loop, Node, PackRhs, Stages, has_hole, parse, to_text
+from morello_mlir.chains.schedule import Hole, Loop, Node, PackRhs, Stages, form_of, has_hole, parse, to_text
 from morello_mlir.chains.search import ChainSearch
 from morello_mlir.chains.space import Point
 from morello_mlir.errors import ScheduleError, SpecError
@@ -219,7 +219,7 @@ def test_nothing_is_missing_among_the_cheapest(chain: ChainSpec, target, data) -
     search, count = ChainSearch(Search(target)), 9
     found, best = search.cheapest(chain, count), search.solve(chain)
     assert (found[0].schedule, found[0].cost) == (best.schedule, best.cost)
-    point, forms = Point.of(best.spec, target), [_form(f.schedule) for f in found]
+    point, forms = Point.of(best.spec, target), [form_of(f.schedule) for f in found]
     assert len(set(forms)) == len(forms) <= count
     assert [f.cost for f in found] == sorted(search.price(point, f.schedule) for f in found)
     try:
@@ -227,17 +227,10 @@ def test_nothing_is_missing_among_the_cheapest(chain: ChainSpec, target, data) -
     except ScheduleError as error:
         assert "no implementation fits" in str(error)
         return
-    if _form(other.schedule) in forms:
-        assert found[forms.index(_form(other.schedule))].cost <= other.cost
+    if form_of(other.schedule) in forms:
+        assert found[forms.index(form_of(other.schedule))].cost <= other.cost
     else:
         assert len(found) == count and found[-1].cost <= other.cost
-
-
-def _form(node: Node) -> tuple[object, ...]:
-    """Loops, packs and homes."""
-    if isinstance(node, Stages):
-        return (node.homes,)
-    return (node.label(), *(_form(node.body) if isinstance(node, (Loop, PackRhs)) else ()))
 
 
 def _random(point: Point, target, data) -> Node:  # type: ignore[no-untyped-def]

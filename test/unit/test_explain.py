@@ -217,7 +217,7 @@ def test_the_cheapest_are_listed(capfd, best):
 
 
 def test_the_fastest_is_explained(capfd, monkeypatch):
-    def fake(spec, schedules, target):
+    def fake(goal, schedules, target, function):
         return Measured(1, {0: 3e-6, 1: 2e-6}, 0.7, 0.02, ("schedule 3 crashed (SIGSEGV)",))
 
     monkeypatch.setattr(tuner, "measure_schedules", fake)

@@ -41,7 +41,7 @@ class Stopwatch:
         self.fastest, self.problem = fastest, problem
         self.jobs: list[int] = []
 
-    def __call__(self, spec, schedules, target):
+    def __call__(self, goal, schedules, target, function):
         self.jobs.append(len(schedules))
         if self.problem is not None:
             raise self.problem
@@ -357,13 +357,14 @@ def test_compile_takes_the_winner_and_only_when_asked(monkeypatch, tmp_path):
     before = morello_mlir.compile(PRODUCT, memo=memo)
     module = morello_mlir.compile(PRODUCT, measure=True, memo=memo)
     spec = product(module)
-    assert watch.jobs == [DEFAULT_CANDIDATES] and spec["source"] == "measured" and spec["alternatives"] is None
+    jobs = list(watch.jobs)
+    assert jobs[0] == DEFAULT_CANDIDATES and spec["source"] == "measured" and spec["alternatives"] is None
     assert (spec["measured_s"], spec["model_s"]) == (1e-6, 2e-6)
     random = np.random.default_rng(0)
     a, b, c = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((5, 6), (6, 7), (5, 7)))
     np.testing.assert_allclose(module(a, b, c), a @ b + c, rtol=1e-5, atol=1e-5)
     again = product(morello_mlir.compile(PRODUCT, measure=True, memo=memo))
-    assert again["schedule"] == spec["schedule"] and again["measured_s"] == 1e-6 and len(watch.jobs) == 1
+    assert again["schedule"] == spec["schedule"] and again["measured_s"] == 1e-6 and watch.jobs == jobs
     after = morello_mlir.compile(PRODUCT, memo=memo)
     assert product(after)["schedule"] == product(before)["schedule"] != spec["schedule"]
 

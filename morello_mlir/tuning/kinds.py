@@ -1,0 +1,125 @@
+"""The kinds of goals: how each is searched, and its schedules read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..actions import key_of
+from ..chains import ChainSpec, is_chain
+from ..chains.schedule import Node as ChainNode
+from ..chains.schedule import has_hole as chain_has_hole
+from ..chains.schedule import parse as parse_chain
+from ..chains.schedule import to_text as chain_text
+from ..chains.search import ChainSearch, chain_search_of
+from ..chains.space import Point
+from ..errors import ScheduleError
+from ..memo.answers import answer_space
+from ..memo.version import space_of
+from ..nests import NestSpec, is_nest
+from ..nests.search import NestSearch, nest_search_of
+from ..search.schedule import Node, has_hole, parse, to_text
+from ..search.solution import Solved
+from ..search.solve import Search
+from ..spec import Spec
+from ..targets import Target, thread_count
+from .kbest import cheapest
+
+Goal: TypeAlias = Spec | NestSpec | ChainSpec
+AnyNode: TypeAlias = Node | ChainNode
+#: A schedule of any kind of goal.
+AnySolved: TypeAlias = Solved[Any, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What can be done with goals of one kind.
+
+    goal: one in the form in which it is searched and remembered. solve: its cheapest schedule. cheapest: given that,
+    so many that differ in what a machine can tell, by rising cost. complete: a schedule with its holes filled. read: a
+    schedule from its text. whole: whether one has no holes. space: the name under which answers are kept.
+    """
+
+    goal: Callable[[Any], Any]
+    solve: Callable[[Any], AnySolved]
+    cheapest: Callable[[Any, int], Iterable[AnySolved]]
+    complete: Callable[[Any, Any], AnySolved]
+    read: Callable[[str], Any]
+    whole: Callable[[Any], bool]
+    space: str
+
+    def legal(self, goal: Goal, text: str) -> AnySolved:
+        """A schedule without holes, checked and priced. Raises ScheduleError, SpecError."""
+        node = self.read(text)
+        if not self.whole(node):
+            raise ScheduleError("schedule: it has holes")
+        return self.complete(goal, node)
+
+
+def kind_of(goal: Goal, search: Search) -> Kind:
+    """The kind of `goal`. search: for contractions; nests and chains are solved for its target, with its memo."""
+    if isinstance(goal, ChainSpec):
+        return _chains(chain_search_of(search))
+    if isinstance(goal, NestSpec):
+        return _nests(nest_search_of(search))
+    return _contractions(search, goal)
+
+
+def _contractions(search: Search, goal: Spec) -> Kind:
+    # Those with windows are kept as a whole, as nests are.
+    windows = any(t.window for t in goal.operands)
+    space = answer_space(search.target) if windows else space_of(search.target)
+    return Kind(
+        Spec.canonical,
+        search.solve,
+        lambda best, count: cheapest(search, best),
+        search.complete,
+        parse,
+        lambda node: not has_hole(node),
+        space,
+    )
+
+
+def _nests(search: NestSearch) -> Kind:
+    return Kind(
+        lambda spec: search.goal(spec.canonical()),
+        search.solve,
+        lambda best, count: search.cheapest(best.spec, count),
+        search.complete,
+        parse,
+        lambda node: not has_hole(node),
+        answer_space(search.target),
+    )
+
+
+def _chains(search: ChainSearch) -> Kind:
+    return Kind(
+        ChainSpec.canonical,
+        search.solve,
+        lambda best, count: search.cheapest(best.spec, count),
+        search.complete,
+        parse_chain,
+        lambda node: not chain_has_hole(node),
+        answer_space(search.target),
+    )
+
+
+def parse_goal(text: str) -> Goal:
+    """A goal from its text. Raises SpecError."""
+    kind = ChainSpec if is_chain(text) else NestSpec if is_nest(text) else Spec
+    return kind.parse(text)
+
+
+def schedule_text(goal: Goal, node: Any) -> str:
+    """A schedule of `goal` as text."""
+    return chain_text(node) if isinstance(goal, ChainSpec) else to_text(node)
+
+
+def threads_of(goal: Goal, target: Target) -> int:
+    """How many threads work on `goal`."""
+    if isinstance(goal, ChainSpec):
+        return Point.of(goal, target).threads
+    if isinstance(goal, NestSpec):
+        return 1 if goal.serial else goal.threads or thread_count()
+    return key_of(goal.plain, target).threads
