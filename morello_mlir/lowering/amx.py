@@ -15,8 +15,8 @@ from ..actions import TILE_KERNELS, TileKernel, rows_at_once
 from ..actions.amx import ROW_BYTES, SIDE
 from ..spec import dtype_bytes
 from .builder import Builder, Index
+from .bundle import Bundle, First
 from .finish import Finish, on_last
-from .kernels import Bundle, First
 from .plan import Leaf, Parallel, Plan, Sizes, children
 from .views import OUT, Flat, Operand
 

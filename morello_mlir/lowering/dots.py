@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..actions import PAIRS_IN_FLIGHT, DotFma
 from ..spec import element_type
 from .builder import Builder, Index
+from .bundle import Ask, First
 from .finish import Finish, on_last
 from .instructions import Instruction, bf16_pairs, byte_quads
 from .plan import Sizes
 from .views import Flat, Operand
-
-if TYPE_CHECKING:
-    from .kernels import Ask, First
 
 
 def dot_fma(

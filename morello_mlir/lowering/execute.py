@@ -16,8 +16,8 @@ from ..targets import Target
 from .ahead import Aheads
 from .amx import on_tiles
 from .builder import Builder
+from .bundle import Bundle, First
 from .finish import Finish
-from .kernels import Bundle, First
 from .machine import Machine
 from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k, streams

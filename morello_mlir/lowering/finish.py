@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ..nests.lowering.vector_math import FUNCTIONS
 from ..spec import Then
 from .builder import Builder, Index
+from .bundle import Bundle
 from .elementwise import emit
 from .views import OUT, Flat, Operand
-
-if TYPE_CHECKING:
-    from .kernels import Bundle
 
 #: Instructions for the results of a register tile up to which there is no loop over its rows.
 _STRAIGHT = 400

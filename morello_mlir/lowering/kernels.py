@@ -1,22 +1,22 @@
-"""The kernels: leaves of a schedule as vector code."""
+"""The kernels: leaves of a schedule as vector code. Here is `broadcast_fma`, and where the others are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..actions import PAIR_KERNELS, STEPS_OF_FOUR
-from ..spec import dtype_bytes, is_float
+from ..spec import dtype_bytes
 from ..targets import PAGE
 from .builder import Builder, Index
-from .digits import Digit, digits_of, edges_at, place_of
+from .bundle import Ask, Bundle, is_straight, unroll
+from .digits import Digit, digits_of, edges_at
 from .dots import dot_dpbf16, dot_dpbusd, dot_fma
-from .finish import Finish, on_last
-from .instructions import Instruction, bf16_pairs, byte_quads, short_pairs
+from .groups import dpbf16, dpbusd, maddwd
 from .narrow import Together, pair, spreads
 from .plan import Sizes
+from .scalar import scalar
 from .views import Flat, Operand
 
 _LINE = 64
@@ -30,47 +30,6 @@ _FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What a kernel asks for on the way.
-
-    `broadcast_fma`: the panel that comes after its own. All of the `trips` kernels that read one panel of rhs ask for a
-    part of the next, from element `at` of rhs on; or, where `lines` says how many an iteration, of the next panel of
-    lhs, from element `at` of lhs on. `dot_fma`: the rows of the next tile, from element `at` of lhs on.
-    """
-
-    at: Index
-    trips: int = 1
-    lines: int = 0
-
-
-#: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).
-First = bool | str
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """An m x n output tile in registers: `rows` x `vectors` of SSA vectors, row by row, along n; the last vector of a
-    row has `tail` live lanes."""
-
-    rows: int
-    vectors: int
-    tail: int
-    values: Sequence[str]
-
-    @staticmethod
-    def shape(m: int, n: int, lanes: int) -> tuple[int, int, int]:
-        """Rows, vectors in a row, and live lanes of the last one."""
-        vectors = -(-n // lanes)
-        return m, vectors, n - (vectors - 1) * lanes
-
-    def with_values(self, values: Sequence[str]) -> Bundle:
-        return Bundle(self.rows, self.vectors, self.tail, values)
-
-
-# ---------------------------------------------------------------- broadcast_fma
-
-
-@dataclass(frozen=True, slots=True)
 class _Strides:
     """Element strides of the operands of a k step, and where the vectors of a rhs row start and how wide they are."""
 
@@ -79,21 +38,6 @@ class _Strides:
     rhs_step: int
     rhs_lane: int
     widths: tuple[int, ...]
-
-
-#: Multiply-adds up to which the k loop is unrolled as a whole: its addresses are constants then, which costs a
-#: multiply-add from memory one micro-operation less, and there is no loop to get out of.
-_STRAIGHT = 320
-
-
-def unroll(rows: int, vectors: int, kernel: str = "") -> int:
-    """K steps in one iteration of the loop: enough to hide its own instructions, no more than pays for compiling."""
-    return (4 if rows * vectors <= STEPS_OF_FOUR else 2) * GROUPS.get(kernel, 1)
-
-
-def is_straight(rows: int, vectors: int, depth: int) -> bool:
-    """Whether a register tile of `depth` k steps has no loop."""
-    return rows * vectors * depth <= _STRAIGHT
 
 
 def broadcast_fma(
@@ -313,182 +257,6 @@ def _steps(
                 i = r * tile.vectors + v
                 values[i] = b.fma(x, y, values[i])
     return values
-
-
-# ---------------------------------------------------------------- groups along k
-
-
-#: How many neighbours along k the kernels for groups take at once.
-GROUPS = {k.name: k.group for k in PAIR_KERNELS}
-
-
-def dpbf16(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
-    """Adds lhs @ rhs to a register tile, two bf16 products an instruction."""
-    return _groups(b, sizes, (lhs, rhs), tile, looped, bf16_pairs())
-
-
-def maddwd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
-    """Adds lhs @ rhs to a register tile, two i16 products an instruction."""
-    return _groups(b, sizes, (lhs, rhs), tile, looped, short_pairs(b.machine.vector_bytes))
-
-
-def dpbusd(b: Builder, sizes: Sizes, lhs: Operand, rhs: Operand, tile: Bundle, looped: Index | None = None) -> Bundle:
-    """Adds lhs @ rhs to a register tile, four products of an unsigned and a signed byte an instruction.
-
-    Where both are signed, 128 is added to lhs: a flip of its upper bit. What that adds to every row is summed up beside
-    the tile, and taken off at the end.
-    """
-    return _groups(b, sizes, (lhs, rhs), tile, looped, byte_quads(lhs.view.dtype, rhs.view.dtype))
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """Where groups are: memory; elements from one row of lhs to the next, from one group to the next, in a vector of
-    rhs, and in a row of its panel."""
-
-    a: Flat
-    w: Flat
-    lhs_row: int
-    lhs_step: int
-    rhs_step: int
-    rhs_vector: int
-    rhs_row: int
-
-
-def _groups(
-    b: Builder, sizes: Sizes, inputs: tuple[Operand, Operand], tile: Bundle, looped: Index | None, s: Instruction
-) -> Bundle:
-    """The loop over k of a kernel for groups; `looped` as in `broadcast_fma`."""
-    (lhs, rhs), group, depth = inputs, s.group, sizes[2]
-    in_groups = lhs.view.group == group
-    step = unroll(tile.rows, tile.vectors) * group
-    lhs_step = lhs.view.stride(2) if in_groups else group
-    rhs_step = rhs.view.stride(1)
-    further = 0 if looped is None else b.div(b.add(looped, -step), group)
-    g = _Groups(
-        lhs.flat(b, b.mul(further, lhs_step)),
-        rhs.flat(b, b.mul(further, rhs_step)),
-        lhs.view.stride(1),
-        lhs_step,
-        rhs_step,
-        b.machine.lanes * group,
-        rhs.view.packed[1] * group if rhs.view.packed else 0,
-    )
-    values = list(tile.values)
-    if s.offset:
-        values += [b.zeros()] * tile.vectors
-    after = depth % step
-    whole: Index = depth - after if looped is None else looped
-    if whole:
-        with b.carrying_loop(0, whole, step, values, b.machine.vector()) as (k, carried):
-            carried.results = _group_steps(b, g, b.div(k, group), tile, carried.args, s, (step, in_groups))
-        values = list(carried.results)
-    if after:
-        values = _group_steps(b, g, b.div(whole, group), tile, values, s, (after, in_groups))
-    return tile.with_values(_without_offset(b, tile, values) if s.offset else values)
-
-
-def _group_steps(
-    b: Builder, g: _Groups, at: Index, tile: Bundle, before: Sequence[str], s: Instruction, extent: tuple[int, bool]
-) -> list[str]:
-    """The steps from group `at` on, without a loop. extent: how many k they take, and whether lhs is in groups, padded
-    with zeros to whole ones; where it is not, no more than there is is read."""
-    values = list(before)
-    depth, padded = extent
-    for number, first in enumerate(range(0, depth, s.group)):
-        row = b.add(b.mul(at, g.rhs_step), number * g.rhs_step)
-        starts = range(0, tile.vectors * g.rhs_vector, g.rhs_vector)
-        vectors = [b.vload(g.w, b.add(row, v), min(g.rhs_vector, g.rhs_row - v), g.rhs_vector) for v in starts]
-        here = b.add(b.mul(at, g.lhs_step), number * g.lhs_step)
-        width = s.group if padded else min(s.group, depth - first)
-        for r in range(tile.rows):
-            x = _group_in_all(b, g.a, b.add(here, r * g.lhs_row), width, s)
-            for v, y in enumerate(vectors):
-                i = r * tile.vectors + v
-                values[i] = s.multiply(b, x, y, values[i])
-        if s.offset:
-            for v, y in enumerate(vectors):
-                i = tile.rows * tile.vectors + v
-                values[i] = s.multiply(b, s.same(b), y, values[i])
-    return values
-
-
-def _group_in_all(b: Builder, a: Flat, at: Index, width: int, s: Instruction) -> str:
-    """A group of lhs, zeros after `width` elements, in all lanes."""
-    lanes = b.machine.lanes
-    some = b.bitcast(b.vload(a, at, width, s.group), s.group, s.dtype, 1, "i32")
-    every = b.value(f"vector.broadcast {some} : vector<1xi32> to {b.machine.vector(lanes, 'i32')}")
-    return s.moved(b, b.bitcast(every, lanes, "i32", lanes * s.group, s.dtype))
-
-
-def _without_offset(b: Builder, tile: Bundle, values: Sequence[str]) -> list[str]:
-    """The tile without what the offset added: the last row of `values`."""
-    count, t = tile.rows * tile.vectors, b.machine.vector()
-    extra = values[count:]
-    return [b.value(f"arith.subi {x}, {extra[i % tile.vectors]} : {t}") for i, x in enumerate(values[:count])]
-
-
-# ---------------------------------------------------------------- scalar
-
-
-def _multiply_add(b: Builder, x: str, y: str, acc: str) -> str:
-    """acc + x * y, scalars."""
-    if not is_float(b.machine.dtype):
-        return b.plus(acc, b.value(f"arith.muli {x}, {y} : {b.machine.dtype}"))
-    product = b.value(f"arith.mulf {x}, {y} fastmath<contract> : {b.machine.dtype}")
-    return b.value(f"arith.addf {acc}, {product} fastmath<contract> : {b.machine.dtype}")
-
-
-def scalar(b: Builder, sizes: Sizes, operands: Sequence[Operand], first: First, finish: Finish | None = None) -> None:
-    """Scalar multiply-adds in loops over b, m, n and k: anything, with any strides."""
-    lhs, rhs, out = operands[:3]
-    a, w, c = lhs.flat(b), rhs.flat(b), out.flat(b)
-    with b.loop(0, sizes[0], 1) as batch, b.loop(0, sizes[1], 1) as i, b.loop(0, sizes[3], 1) as j:
-        at = _offset(b, out, batch, i, j)
-        start = _initial(b, c, at, first)
-        row, column = _offset(b, lhs, batch, i, 0), _offset(b, rhs, batch, 0, j)
-        with b.carrying_loop(0, sizes[2], 1, [start], b.machine.dtype) as (k, carried):
-            x = b.read(a, b.add(row, _along(b, k, lhs, 2)))
-            y = b.read(w, b.add(column, _along(b, k, rhs, 1)))
-            carried.results = [_multiply_add(b, x, y, carried.args[0])]
-        (total,) = carried.results
-        results = partial(Finish.elements, b=b, operands=operands, places=[(batch, i, j)], sums=[total])
-        on_last(b, finish, results, partial(b.write, total, c, at))
-
-
-def _along(b: Builder, k: Index, operand: Operand, dim: int) -> Index:
-    """Elements from the start of dim `dim`, which is not packed, to place `k` on it."""
-    view = operand.view
-    if view.of(dim):
-        return place_of(b, view.digits(dim), k)
-    if view.group == 1:
-        return b.mul(k, view.stride(dim))
-    group = b.div(k, view.group)
-    within = b.add(k, b.mul(group, -view.group))
-    return b.add(b.mul(group, view.stride(dim)), within)
-
-
-def _initial(b: Builder, c: Flat, at: Index, first: First) -> str:
-    """What the sum starts from."""
-    if first is True:
-        return b.zero()
-    if first is False:
-        return b.read(c, at)
-    with b.branch(first, b.machine.dtype, [b.zero()]) as computed:
-        computed.results = [b.read(c, at)]
-    return computed.results[0]
-
-
-def _offset(b: Builder, operand: Operand, batch: Index, i: Index, j: Index) -> Index:
-    """The element offset of a logical index. Within a packed dim the index may cross panels."""
-    view, at = operand.view, b.mul(batch, operand.view.stride(0))
-    for dim, place in ((1, i), (2, j)):
-        if view.packed and view.packed[0] == dim and view.sizes[dim] > view.packed[1]:
-            panel = b.div(place, view.packed[1])
-            at = b.add(at, b.mul(panel, view.strides[1]))
-            place = b.add(place, b.mul(panel, -view.packed[1]))
-        at = b.add(at, b.mul(place, view.stride(dim)))
-    return at
 
 
 #: Kernels by name: those that add to a register tile, and those whose output is in memory.

@@ -11,8 +11,8 @@ from ..dialect import op_name
 from ..search.schedule import Node, ToAccum, to_text
 from ..spec import Spec
 from .builder import Builder
+from .bundle import First
 from .finish import Finish, on_last
-from .kernels import First
 from .plan import Leftover
 from .views import OUT, Operand
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 
 from .builder import Builder, Index
+from .bundle import Ask, First, is_straight, unroll
 from .finish import Finish
-from .kernels import Ask, First, is_straight, unroll
 from .machine import Machine
 from .plan import ALIGNMENT, Ahead, Exchanged, Leaf, Leftover, Loop, Pack, PackShare, Parallel, Plan, Registers, Sums
 from .views import LHS, OUT, RHS, Arena, Operand, View

@@ -8,8 +8,9 @@ from itertools import product
 
 from ..spec import dtype_bytes
 from .builder import Builder, Index
+from .bundle import Ask, Bundle, First
 from .finish import Finish, on_last
-from .kernels import REGISTER_KERNELS, Ask, Bundle, First
+from .kernels import REGISTER_KERNELS
 from .leftover import emit_vector_spec
 from .plan import DIMS, Leaf, Leftover, Loop, Plan, Registers
 from .transpose import transposed

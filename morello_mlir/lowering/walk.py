@@ -11,8 +11,9 @@ from ..targets import LINE
 from .ahead import Aheads
 from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
+from .bundle import Ask, First, unroll
 from .finish import Finish
-from .kernels import MEMORY_KERNELS, Ask, First, unroll
+from .kernels import MEMORY_KERNELS
 from .leftover import emit_spec
 from .outline import Outliner
 from .pack import emit_pack

@@ -358,8 +358,9 @@ def test_tiles_of_a_line_where_batches_have_its_stride() -> None:
 def test_steps_that_come_back_are_a_loop_of_their_own(row: int, comes_back: bool) -> None:
     """Channels first: 64 channels, three lines, three pixels, rows of a tile so many pixels apart: a step, or two, lead
     to what another row had, or none."""
+    from morello_mlir.lowering.bundle import Bundle
     from morello_mlir.lowering.digits import Digit
-    from morello_mlir.lowering.kernels import Bundle, _in_order, _Strides
+    from morello_mlir.lowering.kernels import _in_order, _Strides
 
     channels, lines, pixels = Digit(64, 900, 9), Digit(3, 30, 3), Digit(3, 1, 1)
     strides = _Strides(lhs_row=row, lhs_step=1, rhs_step=1, rhs_lane=1, widths=(16, 16))
