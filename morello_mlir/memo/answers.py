@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from ..errors import MorelloError
 from ..targets import Target
 from .database import named
-from .store import ANSWERS_SCHEMA, Store, log
+from .schema import ANSWERS_SCHEMA
+from .store import Store, log
 from .version import COST_MODEL
 
 T = TypeVar("T")

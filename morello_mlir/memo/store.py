@@ -9,71 +9,35 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
-from .database import ERRORS, check_sound, connect, damage, inode, is_busy, is_damage, move_aside, named
+from ..locks import lock
+from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, move_aside, named
 from .record import DamagedRecord, Record, decode, encode
-from .version import FORMAT, READABLE
+from .schema import (
+    ANSWERS_SCHEMA,
+    TABLES,
+    WINNERS_SCHEMA,
+    ForeignFile,
+    connect_to_read,
+    connect_writable,
+    salvage,
+    transaction,
+)
 
 log = logging.getLogger("morello_mlir.memo")
 
 T = TypeVar("T")
 
-#: Marks a file as ours (`PRAGMA application_id`): "MORM".
-APPLICATION_ID = 0x4D4F524D
 #: Runs remembered for the hit rate.
 RUNS_KEPT = 100
 #: Where answers come from; columns of `runs`.
 _SOURCES = ("memory", "memo", "shipped", "search")
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS records (
-    space TEXT NOT NULL, key TEXT NOT NULL, shape TEXT NOT NULL,
-    target TEXT NOT NULL, boxes INTEGER NOT NULL, specs INTEGER NOT NULL, data BLOB NOT NULL,
-    PRIMARY KEY (space, key, shape)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, started REAL NOT NULL, memory INTEGER NOT NULL DEFAULT 0, memo INTEGER NOT NULL DEFAULT 0,
-    shipped INTEGER NOT NULL DEFAULT 0, search INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-"""
-
-#: The table of `winners`, which files get with their first winner.
-WINNERS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS winners (
-    space TEXT NOT NULL, host TEXT NOT NULL, spec TEXT NOT NULL, target TEXT NOT NULL, schedule TEXT NOT NULL,
-    seconds REAL NOT NULL, model_seconds REAL NOT NULL, considered INTEGER NOT NULL, checksum BLOB NOT NULL,
-    PRIMARY KEY (space, host, spec)
-) WITHOUT ROWID
-"""
-
-#: The table of `answers`, which files get with their first answer.
-ANSWERS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-    space TEXT NOT NULL, spec TEXT NOT NULL, schedule TEXT NOT NULL, cost INTEGER NOT NULL, checksum BLOB NOT NULL,
-    PRIMARY KEY (space, spec)
-) WITHOUT ROWID
-"""
-
-#: Tables and their primary keys.
-_TABLES = {
-    "records": "space, key, shape",
-    "runs": "id",
-    "winners": "space, host, spec",
-    "answers": "space, spec",
-}
-
-
-class ForeignFile(Exception):
-    """A file that is not a memo, or one of another format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +53,6 @@ class Row:
     data: bytes
 
 
-#: Those of this process. A fork copies their locks as they are, held by threads that the child does not have.
-_stores: weakref.WeakSet[Store] = weakref.WeakSet()
-
-
-def _unlock_all() -> None:
-    for store in _stores:
-        store._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_all)
-
-
 class Store:
     """A memo file. All methods are safe in threads and never raise for what is wrong with the file.
 
@@ -112,7 +63,7 @@ class Store:
         self.path = path
         self.writable = writable and path is not None
         self.dropped = 0
-        self._lock = threading.RLock()
+        self._lock = lock()
         self._pid = os.getpid()
         self._run = f"{self._pid}-{time.time_ns():x}"
         self._counts: dict[str, int] = {}
@@ -123,7 +74,6 @@ class Store:
         #: The inode of the file that is open, or was when it was opened.
         self._which = 0
         self._tried = False
-        _stores.add(self)
 
     # ------------------------------------------------------------ records
 
@@ -163,7 +113,7 @@ class Store:
         self, connection: sqlite3.Connection, space: str, target: str, batch: list[tuple[Record, bytes]]
     ) -> bool:
         self._examine(connection)
-        with _transaction(connection):
+        with transaction(connection):
             for record, data in batch:
                 held = connection.execute("SELECT shape FROM records WHERE space = ? AND key = ?", (space, record.key))
                 shapes = [s for (s,) in held]
@@ -213,7 +163,7 @@ class Store:
 
     def erase(self, table: str, name: tuple[str, ...]) -> None:
         """Deletes the row of `table` with this key, which is damaged, and what else is there under it."""
-        columns = _TABLES[table].split(", ")
+        columns = TABLES[table].split(", ")
         found, met = (" AND ".join(f"{by}{column} = ?" for column in columns) for by in ("", "+"))
 
         def erase(connection: sqlite3.Connection) -> None:
@@ -260,7 +210,7 @@ class Store:
         counts, self._counts = self._counts, {}
 
         def add(connection: sqlite3.Connection) -> None:
-            with _transaction(connection):
+            with transaction(connection):
                 row = (self._run, time.time())
                 new = connection.execute("INSERT OR IGNORE INTO runs (id, started) VALUES (?, ?)", row)
                 if new.rowcount:
@@ -306,7 +256,7 @@ class Store:
         """Does `work` in a transaction; False where the file cannot be written."""
 
         def whole(connection: sqlite3.Connection) -> bool:
-            with _transaction(connection):
+            with transaction(connection):
                 work(connection)
             return True
 
@@ -347,7 +297,7 @@ class Store:
         if self.writable:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                return _connect_writable(path)
+                return connect_writable(path)
             except ForeignFile as error:
                 self._warn("it is left alone", error)
                 self.writable = False
@@ -369,12 +319,12 @@ class Store:
         live = path.with_name(path.name + "-wal").exists()
         try:
             try:
-                return _connect_to_read(path, "" if live else "&immutable=1")
+                return connect_to_read(path, "" if live else "&immutable=1")
             except sqlite3.OperationalError:
                 if not live:
                     raise
                 # The index of the log cannot be made here.
-                return _connect_to_read(path, "&immutable=1")
+                return connect_to_read(path, "&immutable=1")
         except (*ERRORS, ForeignFile) as error:
             self._warn("it cannot be read", error)
             return None
@@ -386,7 +336,7 @@ class Store:
         try:
             move_aside(path, self._which)
             self._which = 0
-            return _connect_writable(path)
+            return connect_writable(path)
         except (OSError, *ERRORS, ForeignFile) as again:
             self._warn("it cannot be written", again)
             self.writable = False
@@ -395,14 +345,14 @@ class Store:
     def _repair(self, connection: sqlite3.Connection, error: Exception) -> None:
         """Keeps what can still be read of a damaged file, in a new one."""
         assert self.path is not None
-        kept = _salvage(connection)
+        kept = salvage(connection)
         with suppress(sqlite3.Error):
             connection.close()
         self._connection = None
         self._tried = True
         self._connection = self._replace(self.path, error)
         if self._connection is not None:
-            with suppress(sqlite3.Error), _transaction(self._connection) as c:
+            with suppress(sqlite3.Error), transaction(self._connection) as c:
                 c.execute(WINNERS_SCHEMA)
                 c.execute(ANSWERS_SCHEMA)
                 for table, rows in kept.items():
@@ -416,89 +366,6 @@ class Store:
         if what not in self._warned:
             self._warned.add(what)
             log.warning("memo %s: %s: %s; %s", self.path, what, error, then)
-
-
-# ---------------------------------------------------------------- SQLite
-
-
-class _transaction:
-    """BEGIN IMMEDIATE, so that two writers never deadlock by upgrading; COMMIT or ROLLBACK."""
-
-    def __init__(self, connection: sqlite3.Connection):
-        self.connection = connection
-
-    def __enter__(self) -> sqlite3.Connection:
-        self.connection.execute("BEGIN IMMEDIATE")
-        return self.connection
-
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
-        if kind is None:
-            self.connection.execute("COMMIT")
-        else:
-            with suppress(sqlite3.Error):
-                self.connection.execute("ROLLBACK")
-
-
-def _connect_writable(path: Path) -> sqlite3.Connection:
-    """Raises sqlite3.Error, ForeignFile."""
-    connection = connect(f"file:{quote(str(path))}")
-    try:
-        if not _check_format(connection):
-            connection.execute("PRAGMA journal_mode = WAL")
-            with _transaction(connection):
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-        elif connection.execute("PRAGMA user_version").fetchone() != (FORMAT,):
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-        # With a write-ahead log this loses nothing to a killed process; a power cut may cost the last transactions.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _connect_to_read(path: Path, how: str) -> sqlite3.Connection:
-    """Raises sqlite3.Error, UnicodeDecodeError, ForeignFile."""
-    connection = connect(f"file:{quote(str(path))}?mode=ro{how}")
-    try:
-        if not _check_format(connection):
-            raise ForeignFile("there is nothing in it")
-        return connection
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _check_format(connection: sqlite3.Connection) -> bool:
-    """True for a memo that we can read, False for an empty file. Raises ForeignFile for anything else."""
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if owner == APPLICATION_ID and version in READABLE:
-        return True
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables == 0:
-        return False
-    if owner == APPLICATION_ID:
-        raise ForeignFile(f"it is a memo of format {version}, this is {FORMAT}")
-    raise ForeignFile("it is a database of something else")
-
-
-def _salvage(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
-    """The rows of a damaged file that can still be read, from both ends of each table."""
-    out = {}
-    for table, order in _TABLES.items():
-        rows: dict[tuple[object, ...], None] = {}
-        for way in ("ASC", "DESC"):
-            columns = ", ".join(f"{c} {way}" for c in order.split(", "))
-            with suppress(*ERRORS):
-                for row in connection.execute(f"SELECT * FROM {table} ORDER BY {columns}"):
-                    if all(isinstance(value, str) for value in row[: len(order.split(", "))]):
-                        rows[row] = None
-        out[table] = list(rows)
-    return out
 
 
 def _contains(shape: str, other: str) -> bool:

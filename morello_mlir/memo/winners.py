@@ -20,7 +20,8 @@ from ..search.schedule import has_hole, parse
 from ..spec import Spec
 from ..targets import Target
 from .database import named
-from .store import WINNERS_SCHEMA, Store, log
+from .schema import WINNERS_SCHEMA
+from .store import Store, log
 
 CHECKSUM_BYTES = 16
 

@@ -287,15 +287,7 @@ class _Planner:
             else:
                 outputs.append(k)
         maximum, scaling = self.online(step, reductions)
-        for name in step.values:
-            k = values.output(name)
-            at = value_of(name, spec) if k is None else spec.body.outputs[k]
-            missing = values.needs(at) - self.done - ({maximum} if maximum is not None and k is None else set())
-            if k is not None and spec.body.values[at].reduces and at not in self.done:
-                missing |= {at}
-            if missing:
-                names = ", ".join(spec.body.names[m] for m in sorted(missing))
-                raise self.fail(f"{name} needs {names}, which no earlier pass computes", step)
+        self.check_needs(step, maximum)
         stores = [self.store(step, v, place) for v, place in step.stores]
         written = [spec.body.outputs[k] for k in outputs]
         targets = [*reductions, *written, *(s.value for s in stores)]
@@ -324,6 +316,19 @@ class _Planner:
             maximum,
             scaling,
         )
+
+    def check_needs(self, step: Pass, maximum: int | None) -> None:
+        """What the values of a pass need is there, or runs along with it."""
+        body = self.spec.body
+        for name in step.values:
+            k = self.values.output(name)
+            at = value_of(name, self.spec) if k is None else body.outputs[k]
+            missing = self.values.needs(at) - self.done - ({maximum} if maximum is not None and k is None else set())
+            if k is not None and body.values[at].reduces and at not in self.done:
+                missing |= {at}
+            if missing:
+                names = ", ".join(body.names[m] for m in sorted(missing))
+                raise self.fail(f"{name} needs {names}, which no earlier pass computes", step)
 
     def complete_outputs(self, reductions: list[int], after: tuple[int, ...]) -> tuple[int, ...]:
         """Outputs that are not swept, and whose values are there now."""

@@ -7,8 +7,9 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from lowering_support import context, random_schedule
+from lowering_support import context
 from mlir import ir
+from random_schedules import random_schedule
 
 from morello_mlir import dialect
 from morello_mlir.lowering import apply_all

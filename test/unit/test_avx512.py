@@ -6,7 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, random_schedule, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, run_case
+from random_schedules import random_schedule
 
 import morello_mlir
 from benchmarks.inner_loop import chosen_assembly, inner_loop, loops, share_of_peak

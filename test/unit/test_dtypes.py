@@ -20,9 +20,9 @@ from lowering_support import (
     compile_cases,
     in_l1,
     make_spec,
-    random_schedule,
     run_case,
 )
+from random_schedules import random_schedule
 
 import morello_mlir
 from morello_mlir.actions import check_tree, explore, key_of, spec_of

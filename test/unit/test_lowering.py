@@ -16,10 +16,10 @@ from lowering_support import (
     context,
     make_spec,
     module_of,
-    random_schedule,
     run_case,
 )
 from mlir import ir
+from random_schedules import random_schedule
 from thread_support import at_once
 
 from morello_mlir import dialect

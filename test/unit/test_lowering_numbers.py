@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, random_schedule, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, run_case
+from random_schedules import random_schedule
 
 from morello_mlir.targets import TARGETS, host_runs
 

@@ -176,7 +176,7 @@ def test_a_long_reduction_is_not_written_at_once() -> None:
 
 
 def test_random_schedules_have_them() -> None:
-    from lowering_support import random_schedule
+    from random_schedules import random_schedule
 
     target = get_target("avx2")
     found = [to_text(random_schedule(large(12, 5, 64), target, random.Random(i))) for i in range(20)]

@@ -14,10 +14,11 @@ import pytest
 from memo_support import SMALL, in_child, records, search_with
 from thread_support import at_once
 
+from morello_mlir.memo import schema
 from morello_mlir.memo import store as store_module
 from morello_mlir.memo.record import encode
-from morello_mlir.memo.store import FORMAT, Store
-from morello_mlir.memo.version import space_of
+from morello_mlir.memo.store import Store
+from morello_mlir.memo.version import FORMAT, space_of
 from morello_mlir.spec import matmul_spec
 
 SPACE = space_of(SMALL)
@@ -281,8 +282,8 @@ def test_a_log_where_nothing_can_be_written(path, index, monkeypatch, caplog):
     assert log.stat().st_size > path.stat().st_size
     if not index:
         path.with_name("memo.sqlite-shm").unlink()
-        real = store_module.connect
-        monkeypatch.setattr(store_module, "connect", lambda uri: real(uri if "immutable" in uri else "file:/nowhere/x"))
+        real = schema.connect
+        monkeypatch.setattr(schema, "connect", lambda uri: real(uri if "immutable" in uri else "file:/nowhere/x"))
     store = Store(path, writable=False)
     assert [len(store.get(SPACE, b.key)) for b in batch] == [int(index)] * len(batch)
     assert len(caplog.records) == 1 - index
@@ -294,7 +295,7 @@ def test_an_empty_file_on_a_full_disk_is_one_warning(path, monkeypatch, caplog):
 
     path.parent.mkdir()
     path.touch()
-    monkeypatch.setattr(store_module, "_connect_writable", full)
+    monkeypatch.setattr(store_module, "connect_writable", full)
     store, batch = Store(path), records(8, 8, 16)
     put_all(store, batch)
     assert same(store, batch) and len(caplog.records) == 1 and "full" in caplog.text

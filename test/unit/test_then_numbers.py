@@ -16,9 +16,9 @@ from lowering_support import (
     compile_module,
     context,
     make_spec,
-    random_schedule,
 )
 from mlir import ir
+from random_schedules import random_schedule
 
 from morello_mlir.dialect import build_spec_op
 from morello_mlir.errors import SpecError
