@@ -32,6 +32,7 @@ from ..actions.space import holds
 from ..hashed import Hashed
 from ..lowering.plan import Planner
 from ..search.schedule import Exchange, Kernel, Move, Node, PackAhead, Parallel, Split, Tile, children
+from ..search.solution import Solved
 from ..search.solve import Search, Solution
 from ..spec import Spec
 from ..targets import INFINITE, Target
@@ -245,7 +246,7 @@ def _keep(state: _State, found: _Found) -> None:
         state.found.append(found)
 
 
-def cheapest(search: Search, best: Solution) -> Iterator[Solution]:
+def cheapest(search: Search, best: Solved[Spec, Node]) -> Iterator[Solution]:
     """The schedules of a Spec by rising cost, no two with the same code. best: what `search` found for it."""
     # Tables that are solved are used. Reading them from a memo takes longer than solving them, and it may not hold all.
     solved = search if best.source == "search" else None

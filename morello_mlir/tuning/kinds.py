@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..actions import key_of
 from ..chains import ChainSpec, is_chain
-from ..chains.schedule import Node as ChainNode
-from ..chains.schedule import has_hole as chain_has_hole
-from ..chains.schedule import parse as parse_chain
-from ..chains.schedule import to_text as chain_text
-from ..chains.search import ChainSearch, chain_search_of
-from ..chains.space import Point
 from ..errors import ScheduleError
 from ..memo.answers import answer_space
 from ..memo.version import space_of
 from ..nests import NestSpec, is_nest
-from ..nests.search import NestSearch, nest_search_of
-from ..search.schedule import Node, has_hole, parse, to_text
+from ..search.schedule import has_hole, parse, to_text
 from ..search.solution import Solved
 from ..search.solve import Search
 from ..spec import Spec
 from ..targets import Target, thread_count
-from .kbest import cheapest
+
+if TYPE_CHECKING:
+    from ..chains.search import ChainSearch
+    from ..nests.search import NestSearch
 
 Goal: TypeAlias = Spec | NestSpec | ChainSpec
-AnyNode: TypeAlias = Node | ChainNode
 #: A schedule of any kind of goal.
 AnySolved: TypeAlias = Solved[Any, Any]
 
@@ -59,21 +54,31 @@ class Kind:
 
 def kind_of(goal: Goal, search: Search) -> Kind:
     """The kind of `goal`. search: for contractions; nests and chains are solved for its target, with its memo."""
+    # Most programs need one of them, and each takes milliseconds to import.
     if isinstance(goal, ChainSpec):
+        from ..chains.search import chain_search_of
+
         return _chains(chain_search_of(search))
     if isinstance(goal, NestSpec):
+        from ..nests.search import nest_search_of
+
         return _nests(nest_search_of(search))
     return _contractions(search, goal)
 
 
 def _contractions(search: Search, goal: Spec) -> Kind:
+    def cheapest(best: AnySolved, count: int) -> Iterable[AnySolved]:
+        from .kbest import cheapest
+
+        return cheapest(search, best)
+
     # Those with windows are kept as a whole, as nests are.
     windows = any(t.window for t in goal.operands)
     space = answer_space(search.target) if windows else space_of(search.target)
     return Kind(
         Spec.canonical,
         search.solve,
-        lambda best, count: cheapest(search, best),
+        cheapest,
         search.complete,
         parse,
         lambda node: not has_hole(node),
@@ -94,6 +99,9 @@ def _nests(search: NestSearch) -> Kind:
 
 
 def _chains(search: ChainSearch) -> Kind:
+    from ..chains.schedule import has_hole as chain_has_hole
+    from ..chains.schedule import parse as parse_chain
+
     return Kind(
         ChainSpec.canonical,
         search.solve,
@@ -113,12 +121,18 @@ def parse_goal(text: str) -> Goal:
 
 def schedule_text(goal: Goal, node: Any) -> str:
     """A schedule of `goal` as text."""
-    return chain_text(node) if isinstance(goal, ChainSpec) else to_text(node)
+    if not isinstance(goal, ChainSpec):
+        return to_text(node)
+    from ..chains.schedule import to_text as chain_text
+
+    return chain_text(node)
 
 
 def threads_of(goal: Goal, target: Target) -> int:
     """How many threads work on `goal`."""
     if isinstance(goal, ChainSpec):
+        from ..chains.space import Point
+
         return Point.of(goal, target).threads
     if isinstance(goal, NestSpec):
         return 1 if goal.serial else goal.threads or thread_count()

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from ..errors import CompileError, InputError, MorelloError, SpecError
-from ..lowering.plan import Planner
 from ..memo.store import Store
 from ..memo.winners import Winner, Winners
 from ..search.solve import Search
@@ -22,7 +21,6 @@ from ..search.then import then_cost
 from ..spec import Spec
 from ..targets import Target, refusal, this_host
 from . import progress
-from .kbest import way_of
 from .kinds import AnySolved, Goal, Kind, kind_of, schedule_text
 from .measure import Measured, measure_schedules
 
@@ -97,6 +95,9 @@ def _sameness(best: AnySolved, target: Target) -> Callable[[AnySolved], bool]:
     """Whether a machine cannot tell a schedule from `best`."""
     if not isinstance(best.spec, Spec):
         return lambda other: bool(other.schedule == best.schedule)
+    from ..lowering.plan import Planner
+    from .kbest import way_of
+
     planner, way = Planner(target), way_of(best.spec, best.schedule, target)
     plan = planner.plan(best.spec, best.schedule)
     return lambda o: way_of(o.spec, o.schedule, target) == way or planner.plan(o.spec, o.schedule) == plan
