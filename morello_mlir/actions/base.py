@@ -16,6 +16,7 @@ Condition = tuple[Any, str | Callable[[], str]]
 
 
 def reason(condition: Condition) -> str:
+    """What to tell the user where the condition does not hold."""
     why = condition[1]
     return why if isinstance(why, str) else why()
 
@@ -26,6 +27,7 @@ def sum_of(counts: Sequence[Any], costs: Sequence[Any]) -> Any:
 
 
 def dearest(costs: Sequence[Any]) -> Any:
+    """The largest of several costs; 0 where there are none."""
     return max(costs, default=0)
 
 

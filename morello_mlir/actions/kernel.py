@@ -75,6 +75,7 @@ class KernelAction(Action):
 
 
 def crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
+    """Why `size` steps along `dim` are too many for panels of `width`."""
     return lambda: f"{dim}={size} reaches across a panel of {width}"
 
 

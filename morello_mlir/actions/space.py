@@ -80,6 +80,7 @@ def closure(n: int, units: tuple[int, ...] = ()) -> list[int]:
 
 
 def holds(conditions: Sequence[Condition]) -> bool:
+    """Whether all conditions hold, for sizes that are ints."""
     return all(ok for ok, _ in conditions)
 
 
@@ -121,6 +122,7 @@ def aheads(key: TableKey, target: Target) -> list[Action]:
 
 
 def kernels(key: TableKey, target: Target) -> list[Action]:
+    """The kernels that the target has for operands as `key` has them."""
     return [k for k in KERNELS.kernels if holds(k.requires(key, target))]
 
 

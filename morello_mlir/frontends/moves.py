@@ -18,6 +18,7 @@ _BORDER = 16
 
 
 def table() -> dict[Any, Callable[..., Any]]:
+    """Our decompositions, by the op of torch that they stand for."""
     found: dict[Any, Callable[..., Any]] = {
         _aten.convolution.default: convolution,
         _aten.constant_pad_nd.default: constant_pad,
@@ -54,10 +55,12 @@ def constant_pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
 
 
 def reflection_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    """As aten.reflection_pad1d to 3d: what lies inside of a border, mirrored at it."""
     return _padded(x, pad, lambda low, at: low - at, lambda size, at: size - 2 - at)
 
 
 def replication_pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    """As aten.replication_pad1d to 3d: what lies at the border, repeated."""
     return _padded(x, pad, lambda low, at: 0, lambda size, at: size - 1)
 
 
@@ -225,11 +228,13 @@ def _shuffled(y: Tensor, stride: Sequence[int]) -> Tensor:
 
 
 def cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """As aten.cumsum: sums of all that comes before along `dim`, itself included; integers in int64."""
     x = x.to(dtype or (x.dtype if x.is_floating_point() else torch.int64))
     return _running(x, dim, torch.add, 0)
 
 
 def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """As aten.cumprod: the same of products."""
     x = x.to(dtype or (x.dtype if x.is_floating_point() else torch.int64))
     return _running(x, dim, torch.mul, 1)
 

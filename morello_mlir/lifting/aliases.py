@@ -45,6 +45,7 @@ _KEEPING = ("affine", "arith", "cf", "linalg", "memref", "scf", "vector")
 
 
 def is_memref(value: Any) -> bool:
+    """Whether a value is memory, ranked or not."""
     return isinstance(value.type, (ir.MemRefType, ir.UnrankedMemRefType))
 
 

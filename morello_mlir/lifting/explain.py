@@ -116,6 +116,7 @@ def _plan_of(contraction: Contraction, chain: Chain) -> Plan:
 
 
 def is_linalg(op: Any) -> bool:
+    """Whether an op is of the linalg dialect."""
     return bool(op.operation.name.startswith("linalg."))
 
 

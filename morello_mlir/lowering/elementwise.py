@@ -65,10 +65,12 @@ def emit(b: Text, body: Body, inputs: Sequence[str], lanes: int = 0) -> list[str
 
 
 def type_of(dtype: str, lanes: int) -> str:
+    """The MLIR type of a vector of `lanes` elements, or of a scalar (0)."""
     return f"vector<{lanes}x{dtype}>" if lanes else dtype
 
 
 def constant(b: Text, value: Value, lanes: int) -> str:
+    """A constant in all lanes (0: a scalar); its SSA name."""
     text = _literal(value)
     return b.constant(f"dense<{text}>" if lanes else text, type_of(value.dtype, lanes))
 

@@ -227,6 +227,7 @@ def module_of(op: Any) -> Any:
 
 
 def symbols(module: Any) -> set[str]:
+    """The names of all that a module defines at its top."""
     return {
         ir.StringAttr(op.attributes["sym_name"]).value
         for op in module.regions[0].blocks[0].operations

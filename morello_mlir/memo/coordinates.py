@@ -46,6 +46,7 @@ def size_at(coordinate: int) -> int:
 
 
 def on_scale(size: int) -> bool:
+    """Whether a size is on the scale: 2^x or 3 * 2^x."""
     return size_coordinate(size) >= 0
 
 

@@ -45,6 +45,7 @@ def rewritten(spec: NestSpec, node: Node, target: Target) -> Rewritten:
 
 
 def fail(spec: NestSpec, node: Node, why: str) -> ScheduleError:
+    """The error that names the step, the reason and the goal."""
     return ScheduleError(f"{node.label()}: {why}, in {spec}")
 
 

@@ -26,6 +26,7 @@ def element_bytes(dtype: str) -> int:
 
 
 def is_float(dtype: str) -> bool:
+    """Whether values of that dtype are floats."""
     return dtype in FLOATS
 
 

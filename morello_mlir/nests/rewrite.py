@@ -56,6 +56,7 @@ class Rewritten:
 
 
 def same(spec: NestSpec) -> tuple[Source, ...]:
+    """A child's operands where they are those of the whole."""
     return tuple(Source(k) for k in range(len(spec.operands)))
 
 
@@ -129,6 +130,7 @@ def nearness(nbytes: int, levels: Sequence[tuple[str, int]]) -> str:
 
 
 def nearer(a: str, b: str) -> str:
+    """The memory that is nearer to the registers."""
     order = ("L1", "L2", "GL")
     return min(a, b, key=order.index)
 

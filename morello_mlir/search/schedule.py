@@ -204,6 +204,7 @@ def opens_block(node: Node) -> bool:
 
 
 def has_hole(node: Node) -> bool:
+    """Whether the search is to fill in anything in a schedule."""
     return any(isinstance(n, Hole) or (isinstance(n, Rows) and Hole() in n.passes) for n in walk(node))
 
 

@@ -338,6 +338,7 @@ class Tables:
 
 
 def withins(key: TableKey) -> list[WithinAction]:
+    """The steps to sizes within one unit of a window, for the dims that have one."""
     return [WithinAction(dim) for dim in AXES if key.units(dim)]
 
 

@@ -19,6 +19,7 @@ def dtype_bytes(name: str) -> int:
 
 
 def is_float(name: str) -> bool:
+    """Whether elements of that dtype are floats."""
     return name in ("f64", "f32", "f16", "bf16")
 
 

@@ -125,6 +125,7 @@ def linearize(indices: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def dims_of(indices: Iterable[Index]) -> frozenset[int]:
+    """The dims on which any of the indices depends."""
     return frozenset(d for index in indices for d in index.dims)
 
 
@@ -144,4 +145,5 @@ def covers(indices: Sequence[Index], shape: Sequence[int], sizes: Sequence[int])
 
 
 def points(dims: Iterable[int], sizes: Sequence[int]) -> int:
+    """How many points there are along `dims`; sizes: of all dims."""
     return math.prod(sizes[d] for d in dims)

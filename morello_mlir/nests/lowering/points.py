@@ -71,6 +71,8 @@ class Sweeping:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
+    """A pass, and the group of rows at which it is in a sweep."""
+
     group: Group
     work: Sweeping
 

@@ -311,10 +311,12 @@ def _unless(v: Vectors, mask: Bundle, y: Bundle, x: Bundle, name: str) -> Bundle
 
 
 def sin(v: Vectors, x: Bundle) -> Bundle:
+    """sin(x), x in radians."""
     return _trigonometric(v, x, "sin")
 
 
 def cos(v: Vectors, x: Bundle) -> Bundle:
+    """cos(x), x in radians."""
     return _trigonometric(v, x, "cos")
 
 
