@@ -40,20 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..calibration.calibrate import QUICK, Effort
+    from ..calibration.calibrate import QUICK, QUICK_REPORT, REPORT, Effort
 
     if options.report and (options.remove or options.output):
         raise InputError("--report stores and removes nothing: it does not go with --remove or -o")
-    effort = QUICK if options.quick else Effort()
     if not options.remove:
         _warn_if_busy()
     if options.report:
-        return _report(options, effort)
+        return _report(options, QUICK_REPORT if options.quick else REPORT)
     base = _base(options.target)
     path = options.output or path_of(this_host().machine_key, base.name)
     if path is None:
         raise InputError("calibrations are off (MORELLO_CALIBRATION=off): name a file with -o")
-    return _remove(path) if options.remove else _calibrate(options, base, effort, path)
+    return _remove(path) if options.remove else _calibrate(options, base, QUICK if options.quick else Effort(), path)
 
 
 def _warn_if_busy() -> None:
