@@ -9,10 +9,10 @@ from pathlib import Path
 from ..targets import Target, get_target
 from .store import Store
 
-#: Targets for which the package has answers, the most common machines first. Each stands for all planned for alike.
+#: Targets for which the package has answers of all kinds. Each stands for all planned for alike.
 PACKAGED = ("znver5", "sapphirerapids", "znver4", "avx2")
-#: Those for which `morello precompute --ship` makes some.
-SHIPPED = (*PACKAGED, "icelake-server", "skylake-avx512", "alderlake", "haswell")
+#: Those for which it has some: `morello precompute --ship` makes them in this order.
+SHIPPED = (*PACKAGED, "alderlake", "haswell", "icelake-server", "skylake-avx512")
 #: What `MORELLO_MEMO`, `memo=` and the pass option call no memo at all.
 OFF = "off"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..memo.locate import PACKAGED, SHIPPED
 from ..targets import Target, called, get_target, thread_count
 
 #: Functions that can be precomputed.
@@ -24,7 +25,7 @@ ALL_LAYOUTS = ",".join(f"{lhs}_major:{rhs}_major" for lhs in ("row", "col") for 
 class Part:
     """Some of what is shipped: contractions of some element types up to a size, in some layouts, for some threads.
 
-    targets: for which; all where there are none.
+    targets: for which; all where none are named.
     """
 
     dtypes: tuple[str, ...]
@@ -38,15 +39,17 @@ class Part:
         return not self.targets or target.fingerprint in {get_target(n).fingerprint for n in self.targets}
 
 
-_F32 = Part(("f32",), 4096, f"{ALL_LAYOUTS},row_major:const")
-#: What is shipped, in order: what most machines and models need is there first. The third part is only for as many
-#: targets as fit 8 MB a file.
+_F32 = Part(("f32",), 4096, f"{ALL_LAYOUTS},row_major:const", "1,2,4,8")
+#: What is shipped, in order: what most machines and models need is there first. Other element types are for as many
+#: targets as fit a file.
 SHIPPED_PARTS = (
-    _F32,
-    Part(("bf16", "u8i8", "i8", "bf16:bf16:bf16")),
+    replace(_F32, targets=PACKAGED),
+    Part(("bf16", "u8i8", "i8", "bf16:bf16:bf16"), targets=PACKAGED),
     Part(("f16", "f32:bf16:f32", "f64"), 512, targets=("znver5", "avx2")),
-    replace(_F32, threads="4,8,16"),
+    replace(_F32, threads="1,2", targets=SHIPPED[len(PACKAGED) :]),
 )
+#: Of a shipped file.
+LARGEST_FILE = 8 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "is for an operand that is packed ahead, besides the layout in which it comes")  # fmt: skip
     parser.add_argument("--threads", default="", metavar="N,...",
                         help="how many threads the goals are for (default: 1 and what MORELLO_NUM_THREADS or the cores "
-                        "of this process say; with --ship 1,2, and then 4,8,16 for f32)")  # fmt: skip
+                        "of this process say; with --ship 1,2, for some also 4,8)")  # fmt: skip
     parser.add_argument("--targets", default="", metavar="NAME,...",
                         help="default: host; with --ship all that are shipped, the most common first")  # fmt: skip
     parser.add_argument("--memo", metavar="FILE", help="the memo to fill (default: MORELLO_MEMO, else the user's file)")
@@ -78,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..memo.locate import SHIPPED, user_path
+    from ..memo.locate import user_path
 
     names = (options.targets or (",".join(SHIPPED) if options.ship else "host")).split(",")
     targets = [get_target(name) for name in names]
@@ -116,6 +119,7 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
             path = shipped_path(target)
             if target.fingerprint not in {t.fingerprint for t in shipped_targets(path.stem).values()}:
                 raise InputError(f"{target.cpu or target.name} is not among the targets that are shipped")
+            before = path.read_bytes()
             _fill(options, target, path, families)
             store = Store(path)
             # What an interrupted run has left is packed by the next.
@@ -125,21 +129,29 @@ def _ship(options: argparse.Namespace, targets: list[Target]) -> None:
             store.close()
             if loose:
                 precompute.compact(path)
-                print(f"{path}: {path.stat().st_size} bytes", flush=True)
+                _print_size(path, before)
+
+
+def _print_size(path: Path, before: bytes) -> None:
+    """Says how large a shipped file is; one that is too large becomes what it was."""
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        path.write_bytes(before)
+        print(f"{path}: with this it would have {size} bytes, {LARGEST_FILE} are the most: left out", flush=True)
+    else:
+        print(f"{path}: {size} bytes", flush=True)
 
 
 def _parts(options: argparse.Namespace) -> list[Part]:
     """What the options ask for of SHIPPED_PARTS, and what else."""
     parts = list(SHIPPED_PARTS)
     if options.threads:
-        first: dict[tuple[str, ...], Part] = {}
-        for part in parts:
-            first.setdefault(part.dtypes, replace(part, threads=options.threads))
-        parts = list(first.values())
+        parts = [replace(part, threads=options.threads) for part in parts]
     if options.dtypes:
         wanted = options.dtypes.split(",")
         known = {dtype for p in parts for dtype in p.dtypes}
-        parts = [replace(p, dtypes=tuple(d for d in p.dtypes if d in wanted)) for p in parts]
+        # What is asked for by name is for every target that is.
+        parts = [replace(p, dtypes=tuple(d for d in p.dtypes if d in wanted), targets=()) for p in parts[:-1]]
         parts += [Part((dtype,), threads=options.threads or Part.threads) for dtype in wanted if dtype not in known]
     return [p for p in parts if p.dtypes]
 

@@ -20,8 +20,14 @@ from morello_mlir.tools.precompute import SHIPPED_PARTS
 
 MAX_BYTES = 8 << 20
 REBUILD = "rebuild it: morello precompute --ship"
-#: Threads whose answers the package has for every target.
-THREADS = (1, 2)
+#: For which machines and numbers of threads there are answers of f32 goals.
+F32 = [
+    (name, int(threads))
+    for part in SHIPPED_PARTS
+    if part.dtypes == ("f32",)
+    for name in part.targets
+    for threads in part.threads.split(",")
+]
 
 each = pytest.mark.parametrize("name", PACKAGED)
 
@@ -41,12 +47,13 @@ def test_it_is_for_the_targets_as_they_are(name):
     assert {space for n, space in spaces.items() if n in PACKAGED} <= found <= set(spaces.values()), REBUILD
 
 
-@each
-@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize(("name", "threads"), F32)
 def test_every_goal_is_answered(name, threads, shipped):
+    if name not in PACKAGED and space_of(shipped.target) not in {row.space for row in shipped.layers[0].store.rows()}:
+        pytest.skip("it did not fit the file")
     goals = list(Family().goals())
     assert len(goals) == 4 * 24**3
-    for lhs, rhs, m, k, n in random.Random(1).sample(goals, 150):
+    for lhs, rhs, m, k, n in random.Random(1).sample(goals, 100):
         spec = matmul_spec(m, k, n, lhs=lhs, rhs=rhs)
         spec = spec if threads == 1 else replace(spec, serial=False, threads=threads)
         if (m + n) % 3 == 0:

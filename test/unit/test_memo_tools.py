@@ -29,6 +29,7 @@ from morello_mlir.search.solve import Search
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import TARGETS, get_target
+from morello_mlir.tools import precompute as precompute_tool
 from morello_mlir.tools.main import main
 from morello_mlir.tools.precompute import SHIPPED_PARTS, _parts, add_arguments, parse_size
 
@@ -267,11 +268,23 @@ def test_parts_that_are_shipped():
         return [(p.dtypes, p.threads) for p in _parts(parser.parse_args(["--ship", *args]))]
 
     every = [(p.dtypes, p.threads) for p in SHIPPED_PARTS]
-    assert asked() == every and every[0] == (("f32",), "1,2") and every[-1] == (("f32",), "4,8,16")
-    assert asked("--threads", "8") == [(dtypes, "8") for dtypes, _ in every[:-1]]
+    assert asked() == every and every[0] == (("f32",), "1,2,4,8")
+    assert asked("--threads", "8") == [(dtypes, "8") for dtypes, _ in every]
     assert asked("--dtypes", "f64,i8") == [(("i8",), "1,2"), (("f64",), "1,2")]
     assert asked("--dtypes", "f64:f64:f64,f32", "--threads", "3") == [(("f32",), "3"), (("f64:f64:f64",), "3")]
-    assert [p.is_for(get_target("znver4")) for p in SHIPPED_PARTS] == [True, True, False, True]
+    assert [p.is_for(get_target("znver4")) for p in SHIPPED_PARTS] == [True, True, False, False]
+    assert [p.is_for(get_target("skylake")) for p in SHIPPED_PARTS] == [False, False, False, True]
+
+
+def test_a_shipped_file_does_not_become_too_large(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(locate, "shipped_path", lambda target: tmp_path / f"{target.name}.sqlite")
+    args = ("precompute", "--ship", "--layouts", "row_major:row_major", "--dtypes", "f32", "--targets", "avx2")
+    assert run(capsys, *args, "--max-size", 2, "--threads", "1")[0] == 0
+    before = (tmp_path / "avx2.sqlite").read_bytes()
+    monkeypatch.setattr(precompute_tool, "LARGEST_FILE", len(before))
+    status, out, _ = run(capsys, *args, "--max-size", 16, "--threads", "1,2")
+    assert status == 0 and f"{len(before)} are the most: left out" in out
+    assert (tmp_path / "avx2.sqlite").read_bytes() == before
 
 
 def test_shipping_drops_kernels_as_they_were(tmp_path, capsys, monkeypatch):
