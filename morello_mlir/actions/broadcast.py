@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..spec import is_float
-from ..targets import PAGE, Target, ceil_div, fixed
+from ..spec import dtype_bytes, is_float
+from ..targets import LINE, PAGE, Target, ceil_div, fixed
 from .base import Condition
 from .edges import multiplied
 from .kernel import CACHES, Form, KernelAction, streamed, vector_cycles
@@ -20,6 +20,8 @@ from .state import Dims, TableKey, footprint, maximum
 STEPS_OF_FOUR = 16
 #: From so many rows on, tiles of one vector wait for loads, not for the latency of multiply-adds.
 SPREAD_FROM = 8
+#: Lines of a row of rhs that are foreseen however many loads each takes (see `Costs.strip_line`).
+STRIP = 4
 
 
 class BroadcastFma(KernelAction):
@@ -73,7 +75,9 @@ class BroadcastFma(KernelAction):
         narrow, (lhs, rhs, _) = target.narrow, key.operands
         if not is_float(key.dtype):
             cycles = cycles * narrow.integer
-        return cycles + bool(rhs.dtype) * vectors * narrow.vector + bool(lhs.dtype) * dims["m"] * narrow.scalar
+        # One element a step is widened while its vectors come.
+        elements = bool(lhs.dtype) * (dims["m"] - 1)
+        return cycles + bool(rhs.dtype) * vectors * narrow.vector + elements * narrow.scalar
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         c, lanes = target.costs, target.lanes(key.dtype)
@@ -89,6 +93,9 @@ class BroadcastFma(KernelAction):
         work = work * multiplied(key, dims, ceil_div(n, lanes), target)
         streams = streamed(key, 0, dims, target, m * k), streamed(key, 1, dims, target, k * ceil_div(n, lanes))
         cycles = vector_cycles(work, target, *streams) + c.call
+        if rhs.dtype and rhs.stride is not None:
+            lines = ceil_div(n * dtype_bytes(rhs.dtype), LINE)
+            cycles = cycles + k * maximum(lines - STRIP, 0) * c.strip_line
         lhs = key.operands[0]
         if not lhs.layout.is_packed:
             # A few rows in pages of their own are streams that hardware foresees.

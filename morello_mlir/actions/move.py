@@ -289,9 +289,12 @@ class MoveAction(Action):
 
     def _are_streams(self, key: TableKey, dims: Dims, fp: Footprint) -> Any:
         """Whether the rows of an operand in place are few enough to be streams (see `STREAMS`), and long ones, without
-        gaps as far as their stride class tells."""
+        gaps as far as their stride class tells. Beside panels along the same dim rows are neighbours."""
         state, names = key.operands[self.operand], key.names(self.operand)
         inner = names[state.layout.innermost]
+        across = next(n for n in names[1:] if n != inner)
+        if any(o.layout.is_packed and across in key.names(i) for i, o in enumerate(key.operands)):
+            return 0
         along_k = inner in FUNCTIONS[key.function].reduction
         row = dims[inner] * dtype_bytes(key.dtype_of(self.operand))
         few = (fp.rows > 1) * (fp.rows <= STREAMS[along_k])

@@ -163,6 +163,34 @@ def test_a_few_long_rows_from_memory_are_streams(k: int, n: int, rhs: str, less:
     assert took == [7.0 * lines, (5.5 if less else 7.0) * lines]
 
 
+def test_rows_beside_panels_are_no_streams():
+    """Rows of rhs that follow one another go with neighbours in a panel of lhs."""
+    took = []
+    for lhs in ("row_major", "[b, m/6, k, m%6]"):
+        spec = Spec.parse(
+            f"MatmulAccum([1, 1, 8, 4096], (f32, L2, {lhs}), (f32, GL, row_major), (f32, L2, row_major), serial, far)"
+        )
+        dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+        target = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0), far_stream=1.5))
+        took.append(MoveAction(1, "L2").cost(key_of(spec, target), dims, target) / 1000 / (8 * 4096 // 16))
+    assert took == [5.5, 7.0]
+
+
+def test_wide_strips_of_what_is_widened_are_dear():
+    """Each line beyond four of a row; not of what is as wide as the sums."""
+    for rhs, n, lines in (("f16", 192, 2), ("f16", 128, 0), ("f32", 192, 0)):
+        took = []
+        for each in (0.0, 1.0):
+            spec = Spec.parse(
+                f"MatmulAccum([1, 1, 8, {n}], (f32, L1, row_major), ({rhs}, L1, row_major), "
+                "(f32, VRF, row_major), serial)"
+            )
+            dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+            target = replace(BASE, costs=replace(BASE.costs, strip_line=each))
+            took.append(KERNEL.cost(key_of(spec, target), dims, target) / 1000)
+        assert took[1] - took[0] == 8 * lines
+
+
 def test_setting_out_to_pack_is_paid_once_whatever_the_size():
     layout = Layout.packed(3, 2, 16)
     for n in (16, 64):
