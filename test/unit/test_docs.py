@@ -53,6 +53,12 @@ def test_files_that_are_mentioned_exist(page: Path) -> None:
     assert not missing
 
 
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.is_relative_to(ROOT / "docs")}
+    assert pages - {"README.md"} == set(re.findall(r"\]\(([\w/-]+\.md)\)", index))
+
+
 @pages()
 def test_headings_that_are_linked_exist(page: Path) -> None:
     for name, heading in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", page.read_text(encoding="utf-8")):
