@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,11 +132,18 @@ class Verdict:
     winners: int = 0
 
 
-def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> Verdict:
+def verify(
+    store: Store,
+    sample: int,
+    seed: int = 0,
+    largest: int = 1 << 31,
+    check: Callable[[Winner, Target], object] | None = None,
+) -> Verdict:
     """Reads every record and every winner, and compares `sample` Specs of the records for this installation's targets
     with a fresh search.
 
-    largest: of the product of the sizes of a Spec that is searched.
+    largest: of the product of the sizes of a Spec that is searched. check: raises a MorelloError where the schedule of
+    a winner is not legal for a target, whatever goal it is of; without it those of tables are checked.
     """
     verdict = Verdict(wrong=[])
     found: list[tuple[Target, TableKey, Record]] = []
@@ -150,7 +157,7 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
         target = _that_has(kernels_of(row.key), current.get(row.space, ()))
         if target is not None:
             found += [(target, parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
-    verdict.winners = _check_winners(store, winner_spaces())
+    verdict.winners = _check_winners(store, check)
     verdict.damaged = store.dropped - before
     for target, spec in _sample(found, sample, random.Random(seed), largest):
         verdict.compared += 1
@@ -160,11 +167,13 @@ def verify(store: Store, sample: int, seed: int = 0, largest: int = 1 << 31) -> 
     return verdict
 
 
-def _check_winners(store: Store, current: Mapping[str, Iterable[Target]]) -> int:
+def _check_winners(store: Store, check: Callable[[Winner, Target], object] | None) -> int:
     """Drops the winners that are damaged, or not legal on the target they are for; returns how many are left."""
+    current = winner_spaces() if check else current_spaces()
+    check = check or Winner.check
     winners, sound = Winners(store), 0
     for winner in list(winners.rows()):
-        errors = [_why_illegal(winner, target) for target in current.get(winner.space, ())]
+        errors = [_why_illegal(winner, target, check) for target in current.get(winner.space, ())]
         if errors and all(errors):
             winners.drop(*winner.key, str(errors[0]))
         else:
@@ -172,9 +181,9 @@ def _check_winners(store: Store, current: Mapping[str, Iterable[Target]]) -> int
     return sound
 
 
-def _why_illegal(winner: Winner, target: Target) -> MorelloError | None:
+def _why_illegal(winner: Winner, target: Target, check: Callable[[Winner, Target], object]) -> MorelloError | None:
     try:
-        winner.check(target)
+        check(winner, target)
     except MorelloError as error:
         return error
     return None

@@ -51,30 +51,11 @@ class Winner:
         return hashlib.blake2b(json.dumps(astuple(self)).encode(), digest_size=CHECKSUM_BYTES).digest()
 
     def check(self, target: Target) -> None:
-        """Checks the schedule step by step. Raises ScheduleError, SpecError."""
-        # Nests and chains import the memo.
-        from ..chains import ChainSpec, is_chain
-        from ..nests import NestSpec, is_nest
-        from ..nests.search import nest_search_for
-
-        if is_chain(self.spec):
-            from ..chains.schedule import has_hole as chain_has_hole
-            from ..chains.schedule import parse as parse_chain
-            from ..chains.search import chain_search_for
-
-            tree = parse_chain(self.schedule)
-            whole = not chain_has_hole(tree)
-            if whole:
-                chain_search_for(target, "off").complete(ChainSpec.parse(self.spec), tree)
-        else:
-            node = parse(self.schedule)
-            whole = not has_hole(node)
-            if whole and is_nest(self.spec):
-                nest_search_for(target).complete(NestSpec.parse(self.spec), node)
-            elif whole:
-                check_tree(Spec.parse(self.spec), node, target)
-        if not whole:
+        """Checks the schedule of a contraction step by step. Raises ScheduleError, SpecError."""
+        spec, node = Spec.parse(self.spec), parse(self.schedule)
+        if has_hole(node):
             raise ScheduleError("schedule: it has holes")
+        check_tree(spec, node, target)
 
 
 _COLUMNS = ", ".join(f.name for f in fields(Winner))

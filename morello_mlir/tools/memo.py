@@ -190,11 +190,12 @@ def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
 def _verify(options: argparse.Namespace) -> int:
     from ..chains.answers import check_answers
     from ..memo.manage import verify
+    from ..tuning.kinds import check_winner
 
     if options.sample < 0:
         raise InputError("--sample must not be negative")
     store = _store(options, writable=not options.shipped)
-    verdict = verify(store, options.sample, options.seed)
+    verdict = verify(store, options.sample, options.seed, check=check_winner)
     before = store.dropped
     answers = check_answers(store)
     damaged = verdict.damaged + store.dropped - before

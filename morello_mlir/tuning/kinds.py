@@ -11,6 +11,7 @@ from ..chains import ChainSpec, is_chain
 from ..errors import ScheduleError
 from ..memo.answers import answer_space
 from ..memo.version import space_of
+from ..memo.winners import Winner
 from ..nests import NestSpec, is_nest
 from ..search.schedule import has_hole, parse, to_text
 from ..search.solution import Solved
@@ -137,3 +138,9 @@ def threads_of(goal: Goal, target: Target) -> int:
     if isinstance(goal, NestSpec):
         return 1 if goal.serial else goal.threads or thread_count()
     return key_of(goal.plain, target).threads
+
+
+def check_winner(winner: Winner, target: Target) -> None:
+    """Checks the schedule of a winner of any kind of goal. Raises ScheduleError, SpecError."""
+    goal = parse_goal(winner.spec)
+    kind_of(goal, Search(target)).legal(goal, winner.schedule)

@@ -19,7 +19,7 @@ from morello_mlir.search.solve import Search
 from morello_mlir.targets import TARGETS, get_target, this_host
 from morello_mlir.tools import _cli, _goals, _progress
 from morello_mlir.tuning import alone, contest, progress, tuner, worker
-from morello_mlir.tuning.kinds import kind_of, parse_goal, schedule_text
+from morello_mlir.tuning.kinds import check_winner, kind_of, parse_goal, schedule_text
 from morello_mlir.tuning.measure import Measured, measure_schedules
 from morello_mlir.tuning.tuner import Tuner, cheapest
 from morello_mlir.tuning.worker import Job
@@ -103,7 +103,7 @@ def test_winners_are_remembered(text, tmp_path):
     assert len(watch.jobs) == 1 and "(remembered)" in again.describe()
     plain = Tuner(search_at(path), 1).solve(goal)
     assert plain.solution.schedule == first.candidates[0].schedule and plain.winner is None
-    assert verify(Store(path), 0).winners == 1
+    assert verify(Store(path), 0, check=check_winner).winners == 1
     assert statistics(Store(path))["winners"] == {"all": 1, "usable": 1, "faster": 1}
 
 
@@ -114,7 +114,7 @@ def test_winners_that_are_not_legal_are_dropped(text, schedule, tmp_path, caplog
     name = str(kind_of(goal, search_at(path)).goal(goal))
     bad = Winner(answer_space(HOST), this_host().machine_key, name, HOST.name, schedule, 1e-9, 1e-6, 99)
     Winners(Store(path)).put(bad)
-    assert verify(Store(path), 0).winners == 0
+    assert verify(Store(path), 0, check=check_winner).winners == 0
     Winners(Store(path)).put(bad)
     Tuner(search_at(path), 2, measure=True, measurer=watch).solve(goal)
     assert len(watch.jobs) == 1 and "dropped the winner" in caplog.text
