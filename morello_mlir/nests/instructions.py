@@ -24,6 +24,8 @@ TURN = 3
 AT_ONCE = 0.3
 #: Registers, at least, for what is not held.
 TEMPORARY = 2
+#: What is alive of a vector, beside the usual, while its polynomial is looked up: where, how far off, what it was.
+LOOKED_UP = 1.5
 #: Accumulators that are worth having for each vector of a reduction, over all points of a group.
 IN_FLIGHT = 8
 
@@ -160,6 +162,7 @@ class Instructions:
         full = math.prod(units[d] for d in range(len(units)))
         w.arithmetic += corrected * full * s.arithmetic
         w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + sum(map(self._constants, long))
+        w.held += LOOKED_UP * w.beside * any(op in s.tables for op in long)
         w.held += sum(math.prod(units[d] for d in spec.varies[v]) for v in p.rows if not spec.body.values[v].is_leaf)
         if turns == 1 and spec.scan_dims and not spec.scan[layout.vector]:
             # Straight code does one vector after the other.
@@ -194,7 +197,9 @@ class Instructions:
         return own * max(1, min(math.prod(side.values()), -(-IN_FLIGHT // own)))
 
     def _constants(self, op: str) -> float:
-        """Registers for constants: most of those of a polynomial."""
+        """Registers for constants: most of those of a polynomial, or its tables."""
+        if op in self.s.tables:
+            return self.s.tables[op]
         count = self.s.counts.get(op, 1)
         return 0.8 * count - 1.5 if count < CALL else 0
 

@@ -75,7 +75,8 @@ class Streams:
     takes place beside all else.
 
     Per vector: arithmetic, loads, stores: an instruction; fma: one of a sum of products; op: ops that have units of
-    their own, of f32 (f64 takes `double` times as long); counts: instructions of the others. issue: instructions that
+    their own, of f32 (f64 takes `double` times as long); counts: instructions of the others; tables: registers that
+    tables and constants take of those that look numbers up. issue: instructions that
     start per cycle.
 
     Per iteration: loop; spill: for each register too many (live: registers for each vector that is computed beside
@@ -121,6 +122,7 @@ class Streams:
     ramp: float = 20.0
     beside: float = 0.0
     counts: Mapping[str, float] = field(default_factory=lambda: OP_COUNTS)
+    tables: Mapping[str, int] = field(default_factory=dict)
 
 
 #: Zen 3, 32 bytes a vector. Two vectors make a line.
@@ -157,7 +159,8 @@ AVX512_STREAMS = Streams(
     spill=0.43,
     live=2.2,
     ramp=180.0,
-    counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
+    counts={**OP_COUNTS, "exp": 10.6, "max": 1.4, "min": 1.4, "erf": 17} | dict.fromkeys(LIBRARY, 1300),
+    tables={"erf": 18},
 )
 #: Zen 5 with 64-byte units. Fitted to schedules of softmax and layer normalisation (docs/nests.md).
 ZEN5_STREAMS = Streams(
@@ -188,5 +191,6 @@ ZEN5_STREAMS = Streams(
     online=14,
     block=1,
     beside=300,
-    counts={**OP_COUNTS, "exp": 14.3, "max": 1.4, "min": 1.4} | dict.fromkeys(LIBRARY, 1300),
+    counts={**OP_COUNTS, "exp": 14.3, "max": 1.4, "min": 1.4, "erf": 17} | dict.fromkeys(LIBRARY, 1300),
+    tables={"erf": 18},
 )

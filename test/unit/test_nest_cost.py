@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from nest_support import softmax
 
+from morello_mlir.nests import NestSpec
 from morello_mlir.nests.cost import RowsModel
 from morello_mlir.nests.leaf import LeafSearch
 from morello_mlir.nests.plan import rows_plan
@@ -65,3 +66,16 @@ def test_blocks_that_do_not_fit_beside_the_next() -> None:
     assert lost(2048, 1) == 0.0
     assert 0.0 < lost(4096, 1) < 4096 * 4 / 64 * ZEN5.streams.read.l2
     assert lost(2048, 2) > 0.0
+
+
+def test_tables_take_registers() -> None:
+    """Vectors side by side leave room for what numbers are looked up in; without tables more of them fit."""
+    x = "(f32, GL, [1])"
+    spec = NestSpec.parse(f'Map([100000], {x}, {x}, "y = erf(x0)", serial)')
+
+    def vectors(target) -> int:
+        found = LeafSearch(spec, target).best()
+        assert found is not None
+        return found[1].vectors
+
+    assert vectors(ZEN5) < vectors(replace(ZEN5, streams=replace(ZEN5.streams, tables={})))

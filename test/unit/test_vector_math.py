@@ -14,7 +14,7 @@ from mlir import ir
 
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.machine import Machine
-from morello_mlir.nests.lowering import vector_math
+from morello_mlir.nests.lowering import erf_table, vector_math
 from morello_mlir.nests.lowering.vectors import Vectors, float_bits
 from morello_mlir.targets import TARGETS, host_runs
 
@@ -129,6 +129,33 @@ def test_errors(name: str, lanes: int, unroll: int, target: str) -> None:
     error = _errors(_run(name, lanes, unroll, x, target=target), want)
     worst = int(error.argmax())
     assert error[worst] <= vector_math.ULPS[name], f"{name}({x[worst]!r}): {error[worst]}"
+
+
+def test_erf_by_tables() -> None:
+    """Sixteen lanes of AVX-512 look polynomials up, which are better than those of other vectors."""
+    if not host_runs(TARGETS["avx512"]):
+        pytest.skip("the host has no avx512")
+    borders = np.arange(1, 64, 2, dtype=np.float32) / 16
+    near = np.concatenate([np.nextafter(borders, np.float32(k)) for k in (0, 9)])
+    x = np.concatenate([borders, near, _points(400), np.linspace(0, 4.5, 400_001).astype(np.float32)])
+    got = _run("erf", 16, 2, x, target="avx512")
+    with np.errstate(all="ignore"):
+        want = REFERENCES["erf"](x.astype(float))
+    assert _errors(got, want).max() <= vector_math.ULPS["erf_by_tables"]
+    ends = np.array([np.inf, -np.inf, 4, -4, 3.9375, 0.0, -0.0, np.nan], np.float32)
+    np.testing.assert_array_equal(_run("erf", 16, 2, ends, target="avx512"), [1, -1, 1, -1, 1, 0, 0, np.nan])
+    assert "vpermi2var" in _text("erf", 16, 1, "avx512")
+    assert all("vpermi2var" not in _text("erf", lanes, 1, t) for lanes, t in ((8, "avx512"), (16, "avx2"), (3, "avx2")))
+
+
+def test_tables_of_erf() -> None:
+    """Centers lie where they are looked up for, and erf of them is what stands beside them."""
+    assert len({len(t) for t in (erf_table.CENTERS, erf_table.VALUES, *erf_table.POLYNOMIALS)}) == 1
+    for i, (center, value) in enumerate(zip(erf_table.CENTERS, erf_table.VALUES, strict=True)):
+        assert np.float32(center) == center and np.float32(value) == value
+        assert abs(center - i / 8) <= 1 / 16
+        assert abs(math.erf(center) - value) <= (2**-29 if i < 16 else 2**-25)
+    assert erf_table.VALUES[-1] == 1.0 and round(8 * erf_table.TOP) == 31
 
 
 @pytest.mark.parametrize(("lanes", "unroll"), [(8, 1), (16, 2)])

@@ -44,6 +44,9 @@ class Vectors:
         #: Whether there is an instruction that multiplies by powers of two: AVX-512 has one.
         self.has_scale = machine is not None and machine.masks and dtype == "f32" and lanes in (8, 16)
 
+        #: Whether there is an instruction that looks 16 numbers up among 32: AVX-512 has one.
+        self.has_lookup = self.has_scale and lanes == 16
+
     def wider(self) -> Vectors:
         """As many lanes of f64."""
         return Vectors(self.b, "f64", self.lanes)
@@ -136,6 +139,16 @@ class Vectors:
         types = f"{self.type}, i32, {self.type}, i{self.lanes}" + (", i32" if bits == 512 else "")
         name = f"llvm.x86.avx512.mask.reduce.ps.{bits}"
         return self.each(f'llvm.call_intrinsic "{name}"({{}}{rest}) : ({types}) -> {self.type}', x, x)
+
+    def lookup(self, table: Sequence[float], at: Bundle) -> Bundle:
+        """Of 32 numbers those at the places that the low five bits of the integers `at` say; where `has_lookup`."""
+        low, high = (
+            self.b.constant(f"dense<[{', '.join(float_bits(x, self.dtype) for x in half)}]>", self.type)
+            for half in (table[:16], table[16:])
+        )
+        types = f"{self.type}, {self.int_type}, {self.type}"
+        call = f'llvm.call_intrinsic "llvm.x86.avx512.vpermi2var.ps.512"({low}, {{}}, {high})'
+        return self.each(f"{call} : ({types}) -> {self.type}", at)
 
     def horner(self, coefficients: Sequence[float], x: Bundle) -> Bundle:
         """The polynomial with these coefficients, lowest power first."""
