@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_target import SMALL
 
@@ -35,14 +35,17 @@ STATES = st.builds(
     LAYOUTS,
     st.none() | st.integers(0, 17).map(lambda x: 1 << x),
     st.booleans(),
+    dtype=st.sampled_from([None, "bf16", "u8"]),
 )
 KEYS = st.builds(
     TableKey,
     st.just("MatmulAccum"),
     st.sampled_from(["f32", "f64"]),
     st.tuples(STATES, STATES, STATES),
-    st.just(True),
+    st.sampled_from([1, 2, 16]),
     st.booleans(),
+    st.booleans(),
+    st.sampled_from(["", "0123abcd"]),
 )
 
 
@@ -70,21 +73,35 @@ def test_keys_read_back(key):
     assert memo_key(memo_key(key, AVX2), AVX2) == memo_key(key, AVX2)
 
 
+@given(KEYS, KEYS)
+def test_different_keys_have_different_texts(key, other):
+    assert (key_text(key) == key_text(other)) == (key == other)
+
+
 @pytest.mark.parametrize("text", ["", "Matmul", "MatmulAccum; f32; GL row_major; serial", "Add; f32; GL row_major"])
 def test_what_is_no_key_is_refused(text):
     with pytest.raises(SpecError, match="not a table key"):
         parse_key(text)
 
 
-def _operand(memory, stride, layout=None):
-    return TensorSpec("f32", memory, layout or Layout.row_major(3), stride)
+def _operand(memory, stride, layout=None, dtype="f32"):
+    layout = layout or Layout.row_major(3)
+    return TensorSpec(dtype, memory, layout, None if layout.is_packed else stride)
+
+
+def _packed(packs, dims):
+    """Layouts of lhs, rhs and output: those packed that are to be and whose block is no larger than its dim."""
+    blocks = ((1, 4, 0), (2, 16, 2))
+    for i, (axis, block, dim) in enumerate(blocks):
+        yield Layout.packed(3, axis, block) if packs[i] and dims[dim] >= block else Layout.row_major(3)
+    yield Layout.row_major(3)
 
 
 SPECS = st.builds(
-    lambda m, k, n, mems, strides, steps, far: Spec(
+    lambda m, k, n, mems, strides, steps, far, packs, types: Spec(
         "MatmulAccum",
         (1, m, k, n),
-        tuple(_operand(a, s) for a, s in zip(mems, strides, strict=True)),
+        tuple(map(_operand, mems, strides, _packed(packs, (m, k, n)), types)),
         True,
         (("L1" if "L1" in mems else "L2", steps * AVX2.cache("L1" if "L1" in mems else "L2").step),),
         far,
@@ -96,9 +113,12 @@ SPECS = st.builds(
     st.tuples(*[st.none() | st.sampled_from([4, 32, 64, 256, 4096])] * 3),
     st.integers(0, 15),
     st.booleans(),
+    st.tuples(st.booleans(), st.booleans()),
+    st.sampled_from([("f32", "f32", "f32"), ("f64", "f64", "f64"), ("bf16", "bf16", "f32"), ("f32", "bf16", "f32")]),
 )
 
 
+@settings(max_examples=300)
 @given(SPECS)
 def test_specs_have_coordinates_and_back(spec):
     key, point = coordinate(spec, AVX2)
@@ -106,7 +126,9 @@ def test_specs_have_coordinates_and_back(spec):
     assert coordinate(there, AVX2) == (key, point)
     # The canonical Spec of a coordinate is one fixed point.
     assert spec_at(*coordinate(there, AVX2), AVX2) == there
-    assert there.dims == spec.dims and [t.memory for t in there.operands] == [t.memory for t in spec.operands]
+    assert there.dims == spec.dims and there.far == (spec.far and "GL" in key.memories)
+    for a, b in zip(there.operands, spec.operands, strict=True):
+        assert (a.memory, a.layout, a.dtype) == (b.memory, b.layout, b.dtype)
 
 
 def test_specs_that_share_a_coordinate_cost_the_same():
