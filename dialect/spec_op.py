@@ -15,8 +15,10 @@ in its name: `morello.spec4`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from morello_mlir.errors import SpecError
@@ -24,7 +26,8 @@ from morello_mlir.errors import SpecError
 if TYPE_CHECKING:
     from morello_mlir.spec import Spec, Then
 
-OP_NAME = "morello.spec"
+DIALECT = "morello"
+OP_NAME = f"{DIALECT}.spec"
 #: Nests (see `nest_op`) have the number of their operands in their names: `morello.nest2`.
 NEST = "morello.nest"
 #: And so have chains (see `chain_op`).
@@ -58,6 +61,8 @@ def load(context: Any) -> None:
     # Loading a dialect twice would abort the process.
     if loaded(context):
         return
+    # MLIR's bindings look for a module of the dialect at every op that they meet, until they find one.
+    sys.modules.setdefault(f"mlir.dialects.{DIALECT}", ModuleType(DIALECT))
     from mlir import ir
     from mlir.dialects import irdl
 

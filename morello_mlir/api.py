@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import InputError, MorelloError
-from .locks import lock
+from .locks import IMPORTING, compiling, lock
 from .runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -64,20 +64,22 @@ def compile(
     Raises CompileError (the module is invalid, or nothing can lower one of its ops), InputError (no such file or
     entry; a memo that is no path; top_k below 1; measuring for a target whose code this machine cannot run).
     """
-    from .targets import thread_count
+    with IMPORTING:
+        from .runtime import arguments  # noqa: F401 - what calls with other shapes import
+        from .targets import thread_count
 
-    started = time.perf_counter()
-    parsed = _parse(module)
-    settings = Settings(
-        _target_name(target),
-        _memo_name(memo),
-        thread_count(threads),
-        _optimizes(optimize),
-        _checked_count(top_k, measure, target),
-        measure,
-        pack_constants,
-    )
-    compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
+        started = time.perf_counter()
+        parsed = _parse(module)
+        settings = Settings(
+            _target_name(target),
+            _memo_name(memo),
+            thread_count(threads),
+            _optimizes(optimize),
+            _checked_count(top_k, measure, target),
+            measure,
+            pack_constants,
+        )
+        compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
 
@@ -407,6 +409,12 @@ class CompiledModule:
         shapes: tuple[tuple[int, ...] | None, ...] | None,
         *,
         profile: bool = False,
+    ) -> Program:
+        with compiling():
+            return self._built(function, shapes, profile)
+
+    def _built(
+        self, function: CompiledFunction, shapes: tuple[tuple[int, ...] | None, ...] | None, profile: bool
     ) -> Program:
         from .runtime.cache import shared_cache
         from .runtime.jit import Options

@@ -1,23 +1,39 @@
-"""Locks that a forked child finds free (of the threads that held them it has none), and what is made once a process."""
+"""What forks do to locks. A child has the locks as they are at that moment, and none of the threads that hold them.
+
+`lock` is for what a child may find half done, since Python shows it whole: the child finds it free. Where other code is
+in the middle of something, with locks of its own, a fork waits (`forks_wait_for`). And
+what is made once a process.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_free_in_children: weakref.WeakSet[Any] = weakref.WeakSet()
+_waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Held over a fork: one fork at a time, and what it holds.
+_forking = threading.RLock()
+_held: list[Any] = []
+#: Seconds after which a fork looks again, and after which it waits no longer: what it holds then (other libraries have
+#: locks of theirs) may be what is needed to go on.
+_PAUSE, _MOST = 0.0005, 30.0
 
 
 def lock() -> Any:
-    """A reentrant lock."""
+    """A reentrant lock that a forked child finds free."""
     made = threading.RLock()
-    _locks.add(made)
+    _free_in_children.add(made)
     return made
 
 
@@ -40,10 +56,100 @@ def once(make: Callable[[], _T]) -> Callable[[], _T]:
     return get
 
 
+def forks_wait_for(lock: Any) -> Any:
+    """`lock`, a reentrant lock that no other thread holds when the process forks. (Or what has its `acquire` and
+    `release`; it must be held shortly, and not for good.)"""
+    _waited_for.add(lock)
+    return lock
+
+
+class Unfinished:
+    """Something that forks in other threads wait for. Those that do it, in a `with`, do not wait for one another."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.RLock()
+        self._inside: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._mutex:
+            self._inside.append(threading.get_ident())
+
+    def __exit__(self, *error: object) -> None:
+        with self._mutex:
+            self._inside.remove(threading.get_ident())
+
+    def acquire(self, blocking: bool = False) -> bool:
+        """Keeps others out, if no other thread is inside."""
+        if not self._mutex.acquire(blocking):
+            return False
+        if any(thread != threading.get_ident() for thread in self._inside):
+            self._mutex.release()
+            return False
+        return True
+
+    def release(self) -> None:
+        """Lets others in."""
+        self._mutex.release()
+
+
+#: Around imports, whose locks are Python's own.
+IMPORTING = forks_wait_for(Unfinished())
+#: Whether a compilation has imported nothing.
+_all_there = False
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Around compilations, which import what they need: forks wait for them until one has imported nothing."""
+    global _all_there
+    if _all_there:
+        yield
+        return
+    with IMPORTING:
+        before = len(sys.modules)
+        yield
+        _all_there = len(sys.modules) == before
+
+
+# These have forks take locks of theirs, which those who are waited for here may need. The last to register comes first.
+for _name in ("logging", "concurrent.futures.thread"):
+    importlib.import_module(_name)
+
+
+def _before_fork() -> None:
+    """Takes all locks that forks wait for at once. None is held while another is waited for, so their order does not
+    matter."""
+    _forking.acquire()
+    end = time.monotonic() + _MOST
+    while not _take_all(list(_waited_for)) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _take_all(locks: list[Any]) -> bool:
+    for each in locks:
+        if not each.acquire(False):
+            _release_all()
+            return False
+        _held.append(each)
+    return True
+
+
+def _release_all() -> None:
+    while _held:
+        _held.pop().release()
+
+
 def _after_fork() -> None:
-    for each in _locks:
-        each._at_fork_reinit()
+    _release_all()
+    _forking.release()
+
+
+def _in_child() -> None:
+    _after_fork()
+    for each in _free_in_children:
+        if not each._is_owned():
+            each._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
+from ..cached import cached_property
 from ..errors import SpecError
 from ..hashed import Hashed
 from ..nests import NestSpec, is_nest

@@ -8,13 +8,13 @@ torch as it would without us, with one warning that says why.
 from __future__ import annotations
 
 import operator
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import InputError, MorelloError, first_line
+from morello_mlir.locks import lock
 from morello_mlir.runtime.profile import Profile
 
 from . import EagerFallback, importer, need
@@ -192,7 +192,7 @@ class _Graph:
     def __init__(self, graph: Any, options: Mapping[str, Any], freeze: bool):
         self._graph = _without_modes(graph)
         self._options = options
-        self._lock = threading.Lock()
+        self._lock = lock()
         placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         self._static = [i for i, n in enumerate(placeholders) if _is_static(n)] if freeze else []
         self._free = [i for i in range(len(placeholders)) if i not in set(self._static)]

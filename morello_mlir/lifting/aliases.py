@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 from mlir import ir
 
+from morello_mlir.cached import cached_property
 from morello_mlir.spec import dense_strides
 
 from .outcome import NotLifted

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..locks import lock
+from ..locks import forks_wait_for
 from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, move_aside, named
 from .record import DamagedRecord, Record, decode, encode
 from .schema import (
@@ -53,6 +53,10 @@ class Row:
     data: bytes
 
 
+#: Connections of the process that this one was forked from, which are not to be closed here: the locks are its own.
+_of_parents: list[sqlite3.Connection | None] = []
+
+
 class Store:
     """A memo file. All methods are safe in threads and never raise for what is wrong with the file.
 
@@ -63,7 +67,8 @@ class Store:
         self.path = path
         self.writable = writable and path is not None
         self.dropped = 0
-        self._lock = lock()
+        # SQLite has locks of its own, for all connections, that a child would find taken.
+        self._lock = forks_wait_for(threading.RLock())
         self._pid = os.getpid()
         self._run = f"{self._pid}-{time.time_ns():x}"
         self._counts: dict[str, int] = {}
@@ -284,7 +289,8 @@ class Store:
     def _open(self) -> sqlite3.Connection | None:
         """The connection of this process; None where there is no usable file."""
         if self._pid != os.getpid():
-            # SQLite connections do not survive a fork; closing the parent's here would break its locks.
+            # SQLite connections do not survive a fork.
+            _of_parents.append(self._connection)
             self._pid, self._connection, self._tried = os.getpid(), None, False
         if self._connection is None and not self._tried and self.path is not None:
             self._tried = True

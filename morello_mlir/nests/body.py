@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..cached import cached_property
 from ..errors import SpecError
 from .ops import (
     ELEMENTWISE,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..cached import cached_property
 from ..errors import ScheduleError, SpecError
 from ..search.nest_steps import SCRATCH, Pass, Rows
 from ..targets import Target

@@ -10,10 +10,10 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from ..cached import cached_property
 from ..errors import SpecError
 from ..hashed import Hashed
 from ..spec.layout import NUMBER

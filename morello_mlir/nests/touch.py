@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
+from ..cached import cached_property
 from ..targets import LINE, PAGE, Target
 from ..targets.streams import PerLine
 from .ops import element_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,18 @@ from typing import Any
 
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError
-from morello_mlir.locks import lock, once
+from morello_mlir.locks import IMPORTING, lock, once
 
 #: MLIR objects of one context are not safe to change from two threads: whoever builds holds this.
 LOCK = lock()
 
 _BYTECODE = b"ML\xefR"
+#: What MLIR's bindings import when they first meet an op of these dialects. Then would be a bad moment where a process
+#: forks: a child waits for ever for a module that another thread was importing.
+_DIALECTS = (
+    *("affine", "arith", "bufferization", "cf", "complex", "func", "index", "linalg", "llvm", "math", "memref"),
+    *("ml_program", "scf", "tensor", "tosa", "ub", "vector"),
+)
 
 
 def is_onnx(path: str | Path) -> bool:
@@ -32,6 +39,8 @@ def shared_context() -> Any:
 
     from morello_mlir.dialect import load
 
+    for name in _DIALECTS:
+        importlib.import_module(f"mlir.dialects.{name}")
     context = ir.Context()
     context.enable_multithreading(False)
     # Foreign ops in functions that the entry does not reach must not matter; those it does reach are reported later.
@@ -78,10 +87,11 @@ def parse_text(source: str | bytes) -> Any:
 
 
 def _parsed(parse: Callable[[], Any], name: str) -> Any:
-    import mlir.ir as ir
+    with IMPORTING:
+        import mlir.ir as ir
 
     # The lock first: two threads that come first must not make a context each.
-    with LOCK, shared_context() as context, diagnostics.capture(context) as sink:
+    with LOCK, IMPORTING, shared_context() as context, diagnostics.capture(context) as sink:
         try:
             return parse()
         except (ir.MLIRError, ValueError) as error:

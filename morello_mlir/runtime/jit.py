@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from morello_mlir.errors import CompileError
-from morello_mlir.locks import once
+from morello_mlir.locks import forks_wait_for, once
 from morello_mlir.targets.host import tiles_permitted
 
 from . import elf
@@ -123,9 +122,7 @@ def _finish_before_forks() -> None:
     """Has forks wait for calls of LLVM that other threads are in: a child would find llvmlite's lock taken for ever."""
     import llvmlite.binding as llvm
 
-    lock = llvm.ffi.lib._lock
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
+    forks_wait_for(llvm.ffi.lib._lock._lock)
 
 
 @lru_cache(maxsize=4)

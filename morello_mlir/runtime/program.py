@@ -6,12 +6,13 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from functools import cache as cache_result
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from morello_mlir.cached import cached_property
 from morello_mlir.errors import InputError, MorelloError
 
 from . import allocator, fastcall, jit, pool

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
+from ..cached import cached_property
 from ..spec import dtype_bytes
 from .streams import AVX2_STREAMS, Streams
 

@@ -15,12 +15,12 @@ func.func @matmul(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>)
 """
 
 _FORKING = """
-import os, sys, threading, time
+import json, os, sys, threading, time
 import numpy as np
 import morello_mlir
 f = morello_mlir.compile(sys.argv[1], cache=False, threads=1).functions["matmul"]
 square = lambda n: np.ones((n, n), np.float32)
-for n in (3, 39):  # so that no module is being imported: Python itself forks badly then
+for n in json.loads(sys.argv[3]):
     f(*[square(n)] * 3)
 others = [threading.Thread(target=f, args=[square(n)] * 3) for n in (40, 41)]
 for other in others:
@@ -37,11 +37,12 @@ print(status)
 """
 
 
-@pytest.mark.parametrize("moment", [0.05, 0.15])
-def test_a_fork_while_others_compile(moment):
-    """The child compiles the same function, though the threads that were about it are gone."""
+@pytest.mark.parametrize(("moment", "before"), [(0.0, [3]), (0.002, [3]), (0.05, [3]), (0.15, [3]), (0.1, [])])
+def test_a_fork_while_others_compile(moment, before):
+    """The child compiles the same function, though the threads that were about it are gone. Without sizes that were
+    compiled `before`, these are importing modules."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _FORKING, MATMUL, str(moment)],
+        [sys.executable, "-W", "ignore", "-c", _FORKING, MATMUL, str(moment), str(before)],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "0", done.stderr
@@ -76,3 +77,105 @@ def test_a_fork_while_llvm_compiles():
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "0", done.stderr
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout.strip() or done.stderr
+
+
+_FORKING_WHILE_HELD = """
+import os, threading, time
+from morello_mlir import locks
+locked = {made}
+inside, over = threading.Event(), []
+def hold():
+    with locked:
+        inside.set()
+        time.sleep(0.3)
+        over.append(True)
+threading.Thread(target=hold).start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    done = threading.Thread(target=locked.{taken}, daemon=True)  # in a thread, as this one's own locks let it in
+    done.start()
+    done.join(10)
+    os._exit(bool(over) * 2 + done.is_alive())
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "taken", "code"),
+    [
+        ("locks.lock()", "acquire", 0),
+        ("locks.forks_wait_for(threading.RLock())", "acquire", 2),
+        ("locks.forks_wait_for(locks.Unfinished())", "acquire", 2),
+    ],
+)
+def test_what_a_child_finds_of_a_lock_that_a_thread_held(made, taken, code):
+    """It can take it; the fork waited only where it had to."""
+    assert run(_FORKING_WHILE_HELD.format(made=made, taken=taken)) == str(code)
+
+
+def test_a_lock_of_the_thread_that_forks_is_the_childs():
+    assert (
+        run("""
+import os
+from morello_mlir import locks
+locked, waited = locks.lock(), locks.forks_wait_for(locks.Unfinished())
+with locked, waited:
+    child = os.fork()
+if child == 0:
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""")
+        == "0"
+    )
+
+
+def test_who_is_waited_for_can_take_the_locks_that_python_takes_for_forks():
+    """Those of logging and of executors: what imports modules, or compiles, needs them."""
+    assert (
+        run("""
+import os, threading, time
+from morello_mlir import locks
+inside = threading.Event()
+def hold():
+    with locks.IMPORTING:
+        inside.set()
+        time.sleep(0.1)
+        import logging
+        from concurrent.futures import ThreadPoolExecutor
+        logging.getLogger("one")
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(int).result()
+threading.Thread(target=hold).start()
+inside.wait()
+start = time.monotonic()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+print(os.waitpid(child, 0)[1], time.monotonic() - start < 25)
+""")
+        == "0 True"
+    )
+
+
+def test_looking_at_our_ops_imports_nothing():
+    """MLIR's bindings look for a module of an op's dialect until they find one, under a lock of Python's."""
+    found = run("""
+import sys
+from morello_mlir.runtime.context import parse_text
+goal = 'function = "Matmul", dims = array<i64: 1, 2, 2, 2>, operands = ["", "", ""], serial'
+module = parse_text(
+    'func.func @f(%a: memref<2x2xf32>) {'
+    f'"morello.spec"(%a, %a, %a) {{{goal}}} : (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>) -> ()\\n return}}'
+)
+class Finder:
+    find_spec = staticmethod(lambda name, path=None, target=None: print("looked for", name))
+sys.meta_path.insert(0, Finder)
+print([op.operation.name for op in module.body.operations[0].body.blocks[0].operations])
+""")
+    assert found == "['morello.spec', 'func.return']"
