@@ -26,6 +26,8 @@ FAMILIES = {
     "models": "whole networks beside torch and torch.compile; needs torch",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",
 }
+#: Those whose rows have names, in `labels()`.
+LABELLED = ("conv", "forms", "fused", "streaming")
 #: Has options of its own: `python -m benchmarks peers --help`.
 PEERS = "peers"
 
@@ -43,7 +45,7 @@ def main() -> None:
         "--threads", type=int, help="of contractions, conv, fused, streaming (1) and models (1, then 2)"
     )
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help="rows of conv, forms, fused, streaming that contain it"
+        "--only", default="", metavar="TEXT", help=f"only rows of {', '.join(LABELLED)} whose names contain it"
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seed", type=int, help="of the random schedules of model (1)")
@@ -52,18 +54,33 @@ def main() -> None:
     unknown = [f for f in options.families if f not in FAMILIES]
     if unknown:
         parser.error(f"unknown family '{unknown[0]}' (have {', '.join(FAMILIES)})")
+    families = _with_rows(parser, options) if options.only else options.families or list(FAMILIES)
     _same_instructions(options.target)
     report = {"host": _host(options.target)}
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
-    for family in options.families or FAMILIES:
+    for family in families:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
         defaults = {"contractions": 1, "conv": 1, "fused": 1, "models": 0, "streaming": 1}
         more = {"threads": options.threads or defaults[family]} if family in defaults else {}
-        more |= {"only": options.only} if family in ("conv", "forms", "fused", "streaming") else {}
+        more |= {"only": options.only} if family in LABELLED else {}
         more |= {"seed": options.seed} if family == "model" and options.seed is not None else {}
         report[family] = importlib.import_module(f"benchmarks.{family}").run(options.target, options.rounds, **more)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _with_rows(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
+    """The families that are asked for, with a row that is. Ends the process with status 2 where there is none."""
+    families = options.families or list(LABELLED)
+    for family in families:
+        if family not in LABELLED:
+            parser.error(f"--only is for rows of {', '.join(LABELLED)}: those of {family} have no names")
+    rows = {family: importlib.import_module(f"benchmarks.{family}").labels() for family in families}
+    found = [family for family in families if any(options.only in label for label in rows[family])]
+    if not found:
+        known = "\n".join(f"{family}: {label}" for family, labels in rows.items() for label in labels)
+        parser.error(f"no row contains '{options.only}'; there are\n{known}")
+    return found
 
 
 def _same_instructions(target: str) -> None:

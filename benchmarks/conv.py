@@ -297,6 +297,11 @@ def sample(call: Call, clock: Callable[[], float]) -> float:
     return (now - start) / count
 
 
+def labels() -> list[str]:
+    """The names of the rows."""
+    return [conv.label for conv in CONVS]
+
+
 def run(
     target: str = "host", rounds: int = 9, threads: int = 1, only: str = "", names: str = "", window: Any = nullcontext
 ) -> list[dict[str, Any]]:

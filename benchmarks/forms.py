@@ -119,6 +119,11 @@ def measure(w: Workload, found: list[Form], target: str, rounds: int) -> None:
             form.seconds.append((time.perf_counter() - start) / count)
 
 
+def labels() -> list[str]:
+    """The names of the rows."""
+    return [w.label for w in WORKLOADS if w.kind == "softmax"]
+
+
 def run(target: str, rounds: int, only: str = "") -> list[dict[str, Any]]:
     """Prints, for each row, what the search picks, the fastest form, and how much longer the first takes."""
     rows = []

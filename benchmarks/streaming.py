@@ -159,6 +159,11 @@ def build(w: Workload, library: str, threads: int, target: str) -> Call | None:
     return lambda: compiled.run(*flat)
 
 
+def labels() -> list[str]:
+    """The names of the rows."""
+    return [w.label for w in WORKLOADS]
+
+
 def run(target: str, rounds: int, threads: int = 1, only: str = "") -> list[dict[str, Any]]:
     """Measures and prints the table. only: rows whose label contains it."""
     from .turns import measure
