@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from morello_mlir.lifting.views import MOST_ELEMENTS
+
 from .base import Pass, emit_error
 from .symbols import all_ops
-from .types import is_shaped, shape_of
-
-#: Elements: upstream counts them, and bytes and bits, in signed 64-bit numbers.
-_MANY = 1 << 56
+from .types import is_memref, is_shaped, shape_of, strides_of
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class CheckKnown(Pass):
             values = [*each.results, *(a for region in each.regions for block in region for a in block.arguments)]
             for type_ in (value.type for value in values):
                 if type_ not in countable:
-                    countable[type_] = not is_shaped(type_) or _count(type_) < _MANY
+                    countable[type_] = not is_shaped(type_) or _count(type_) < MOST_ELEMENTS
                 if not countable[type_]:
-                    emit_error(each, f"{type_} has more elements than any memory")
+                    emit_error(each, f"{type_} has more elements than any memory, or reaches beyond it")
                     countable[type_] = True
             name = each.name
             if name not in known:
@@ -46,5 +46,11 @@ class CheckKnown(Pass):
 
 
 def _count(type_: Any) -> int:
-    """The elements of a type, taking one for sizes that are not known."""
-    return math.prod(size or 1 for size in shape_of(type_))
+    """The elements of a type, or those that it reaches over: sizes and strides that are not known count as one."""
+    sizes = [size or 1 for size in shape_of(type_)]
+    strides: tuple[int | None, ...] = ()
+    if is_memref(type_):
+        with suppress(ValueError):
+            strides = strides_of(type_)[0]
+    reach = (size * abs(stride or 0) for size, stride in zip(sizes, strides, strict=False))
+    return max(math.prod(sizes), *reach, 0)

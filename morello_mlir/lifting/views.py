@@ -11,6 +11,9 @@ from morello_mlir.spec import dense_strides
 
 from .outcome import NotLifted
 
+#: Elements: upstream counts them, and bytes and bits, in signed 64-bit numbers.
+MOST_ELEMENTS = 1 << 56
+
 
 @dataclass(frozen=True)
 class View:
@@ -45,7 +48,7 @@ class View:
 def view_of(kind: Any, what: str) -> View:
     """The View of a ranked tensor (taken as dense) or memref type; `what` names the operand in reasons.
 
-    Raises NotLifted: dynamic, empty, not strided, in another memory space, or an encoding.
+    Raises NotLifted: dynamic, empty, not strided, in another memory space, beyond any memory, or an encoding.
     """
     if not isinstance(kind, (ir.RankedTensorType, ir.MemRefType)):
         raise NotLifted(f"{what} is of type {kind}, neither a ranked tensor nor a memref")
@@ -74,6 +77,8 @@ def _strided(kind: ir.MemRefType, dtype: str, sizes: tuple[int, ...], what: str)
         raise NotLifted(f"{what} has dynamic strides ({kind})")
     if any(s < 0 for s in strides):
         raise NotLifted(f"{what} has negative strides ({kind})")
+    if max(strides, default=0) * max(sizes, default=1) >= MOST_ELEMENTS:
+        raise NotLifted(f"{what} reaches beyond any memory ({kind})")
     return View(dtype, sizes, tuple(strides), None if offset == dynamic else offset)
 
 
