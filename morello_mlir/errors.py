@@ -68,7 +68,27 @@ class SpecError(MorelloError):
 
 
 class ScheduleError(MorelloError):
-    """A schedule that does not parse or is not legal. The message names the step and the reason."""
+    """A schedule that does not parse or is not legal. The message names the step and the reason.
+
+    offset: where in the line of the step the fault is, if that is known.
+    """
+
+    def __init__(self, message: str, offset: int = 0):
+        super().__init__(message)
+        self.offset = offset
+
+
+#: How much of a line messages quote.
+_QUOTED = 80
+
+
+def excerpt(text: str, offset: int = 0) -> str:
+    """`text`, or where it is long the part around `offset`, with dots for what is left out."""
+    if len(text) <= _QUOTED:
+        return text
+    begin = max(0, min(offset - _QUOTED // 4, len(text) - _QUOTED))
+    end = begin + _QUOTED
+    return "..." * (begin > 0) + text[begin:end] + "..." * (end < len(text))
 
 
 def first_line(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cached import cached_property
-from ..errors import SpecError
+from ..errors import SpecError, excerpt
 from ..hashed import Hashed
 from ..nests import NestSpec, is_nest
 from ..nests.ops import element_bytes
@@ -229,7 +229,7 @@ class ChainSpec(Hashed):
         t = text.strip()
         end = _END.fullmatch(t[len(FUNCTION) + 1 : -1]) if is_chain(t) and t.endswith(")") else None
         if end is None:
-            raise SpecError(f"cannot read the Spec '{t}': expected {FUNCTION}(stage | stage | ..., serial)")
+            raise SpecError(f"cannot read the Spec '{excerpt(t)}': expected {FUNCTION}(stage | stage | ..., serial)")
         threads = int(end[2].split()[1]) if " " in end[2].strip() else 0
         return ChainSpec.of_lines(end[1].split("|"), end[2] == "serial", threads)
 

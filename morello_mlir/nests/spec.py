@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..cached import cached_property
-from ..errors import SpecError
+from ..errors import SpecError, excerpt
 from ..hashed import Hashed
 from ..spec.layout import NUMBER
 from ..spec.spec import MAX_STEPS, MAX_THREADS, split_top
@@ -325,7 +325,9 @@ class NestSpec(Hashed):
             re.S,
         )
         if not m:
-            raise SpecError(f"cannot read the Spec '{t}': expected Function([sizes], (operand), ..., \"body\", serial)")
+            raise SpecError(
+                f"cannot read the Spec '{excerpt(t)}': expected Function([sizes], (operand), ..., \"body\", serial)"
+            )
         sizes, *operands = split_top(m[2])
         dims, scan = _sizes(sizes)
         found = [Operand.parse(o) for o in operands]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ScheduleError
+from ..errors import ScheduleError, excerpt
 from ..hashed import Hashed
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def rows(text: str) -> Callable[[Sequence[Pass | Hole]], Rows] | None:
         tile.append((t[1], _positive(t[2], "the size")))
         end = t.end()
     if end != len(m[3]):
-        raise ScheduleError(f"cannot read '{m[3][end:].strip()}' (have vector, tile, pipeline)")
+        bad, at = m[3][end:].strip(), m.start(3) + end + 1
+        raise ScheduleError(f"cannot read '{excerpt(bad)}' (have vector, tile, pipeline)", at)
     vectors = _positive(m[2] or "1", "the number of vectors")
     pipeline = _positive(m[4], "the number of sweeps") if m[4] else 0
     return lambda passes: Rows(m[1], vectors, tuple(tile), pipeline, tuple(passes))
@@ -205,7 +206,8 @@ def read_pass(text: str) -> Pass | None:
     while at < len(m[2]):
         o = _OPTION.match(m[2], at)
         if not o:
-            raise ScheduleError(f"cannot read '{m[2][at:].strip()}' (have online, store, unroll, streaming)")
+            bad = excerpt(m[2][at:].strip())
+            raise ScheduleError(f"cannot read '{bad}' (have online, store, unroll, streaming)", m.start(2) + at + 1)
         at = o.end()
         if o["online"]:
             online = int(o["block"] or 0)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..errors import ScheduleError
+from ..errors import ScheduleError, excerpt
 from ..hashed import Hashed
 from . import nest_steps
 from .nest_steps import NEST_STEPS, NestStep, Pass, Reciprocal, Rows
@@ -296,9 +296,12 @@ class _Parser:
         self.names: dict[str, Node] = {}
         self.heights: dict[Node, int] = {}
 
-    def fail(self, line: _Line | None, why: str) -> ScheduleError:
-        where = f"schedule line {line.number}: '{line.text}'" if line else "schedule"
-        return ScheduleError(f"{where}: {why}")
+    def fail(self, line: _Line | None, why: str, offset: int = 0) -> ScheduleError:
+        if line is None:
+            return ScheduleError(f"schedule: {why}")
+        quoted = excerpt(line.text, offset)
+        column = f", column {line.indent + offset + 1}" if quoted != line.text else ""
+        return ScheduleError(f"schedule line {line.number}{column}: '{quoted}': {why}")
 
     def peek(self) -> _Line | None:
         return self.lines[self.at] if self.at < len(self.lines) else None
@@ -306,7 +309,7 @@ class _Parser:
     def file(self) -> Node:
         while (line := self.peek()) and (m := _DEFINE.match(line.text)):
             if m[1] in self.names:
-                raise self.fail(line, f"{m[1]} is defined twice")
+                raise self.fail(line, f"{excerpt(m[1])} is defined twice")
             self.at += 1
             self.names[m[1]] = self.nested(line)
         root = self.block(self.lines[self.at].indent if self.peek() else 0)
@@ -371,7 +374,7 @@ class _Parser:
             return self.grown(Kernel(m[1]), line)
         if m := _USE.match(t):
             if m[1] not in self.names:
-                raise self.fail(line, f"{m[1]} is not defined above")
+                raise self.fail(line, f"{excerpt(m[1])} is not defined above")
             return self.names[m[1]]
         if t == "?":
             return self.grown(Hole(), line)
@@ -381,7 +384,7 @@ class _Parser:
             if (rows := nest_steps.rows(t)) is not None:
                 return self.grown(rows(self.passes(line)), line)
         except ScheduleError as error:
-            raise error if str(error).startswith("schedule") else self.fail(line, str(error)) from None
+            raise error if str(error).startswith("schedule") else self.fail(line, str(error), error.offset) from None
         if t == "rest:":
             raise self.fail(line, "'rest:' must follow the body of a loop at the same indentation")
         known = "to_accum, exchange, pack_ahead, tile, split, parallel tile, parallel split, serial, move, kernel, "
@@ -412,7 +415,7 @@ class _Parser:
             try:
                 found = Hole() if line.text == "?" else nest_steps.read_pass(line.text)
             except ScheduleError as error:
-                raise self.fail(line, str(error)) from None
+                raise self.fail(line, str(error), error.offset) from None
             if found is None or (out and isinstance(out[-1], Hole)):
                 raise self.fail(line, "rows have passes, and at the end a '?' for what is missing")
             self.at += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from ..errors import SpecError
+from ..errors import SpecError, excerpt
 
 #: A number in the text forms: no more digits than fit an i64.
 NUMBER = r"[0-9]{1,18}"
@@ -180,30 +180,34 @@ class Layout:
         if text == "col_major":
             return Layout.col_major(len(names))
         if not (text.startswith("[") and text.endswith("]")):
-            raise SpecError(f"layout '{text}': expected row_major, col_major or [dims, slowest to fastest]")
+            raise SpecError(f"layout '{excerpt(text)}': expected row_major, col_major or [dims, slowest to fastest]")
         parts: list[tuple[int, int | None]] = []
         order: list[tuple[int, str]] = []
         body = text[1:-1].strip()
         for piece in body.split(",") if body else []:
             m = _PART.match(piece.strip())
             if not m:
-                raise SpecError(f"layout '{text}': cannot read '{piece.strip()}'")
+                raise SpecError(f"layout '{excerpt(text)}': cannot read '{excerpt(piece.strip())}'")
             name, mark, width = m.groups()
             if name in names:
                 dim = names.index(name)
             elif name.isdigit() and int(name) < len(names):
                 dim = int(name)
             else:
-                raise SpecError(f"layout '{text}': unknown dimension '{name}' (have {', '.join(names)})")
+                raise SpecError(
+                    f"layout '{excerpt(text)}': unknown dimension '{excerpt(name)}' (have {', '.join(names)})"
+                )
             parts.append((dim, int(width) if width else None))
             if mark:
                 order.append((dim, mark))
         for dim in {d for d, _ in order}:
             if [m for d, m in order if d == dim] != ["/", "%"]:
-                raise SpecError(f"layout '{text}': '{names[dim]}' must occur as {names[dim]}/p, then {names[dim]}%p")
+                raise SpecError(
+                    f"layout '{excerpt(text)}': '{names[dim]}' must occur as {names[dim]}/p, then {names[dim]}%p"
+                )
         layout = Layout(tuple(parts))
         if layout.rank != len(names):
-            raise SpecError(f"layout '{text}' has {layout.rank} dimensions, expected {len(names)}")
+            raise SpecError(f"layout '{excerpt(text)}' has {layout.rank} dimensions, expected {len(names)}")
         return layout
 
 

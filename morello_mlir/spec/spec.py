@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import SpecError
+from ..errors import SpecError, excerpt
 from .dtype import accumulator, dtype_bytes
 from .layout import NUMBER, Layout
 from .then import Then
@@ -327,7 +327,7 @@ class Spec:
         t = text.strip()
         m = re.fullmatch(r"([A-Za-z_]\w*)\s*\((.*)\)", t, re.S)
         if not m:
-            raise SpecError(f"cannot read the Spec '{t}': expected Function([sizes], (operand), ..., serial)")
+            raise SpecError(f"cannot read the Spec '{excerpt(t)}': expected Function([sizes], (operand), ..., serial)")
         f = FUNCTIONS.get(m[1])
         if f is None:
             raise SpecError(f"unknown function '{m[1]}' (have {', '.join(FUNCTIONS)})")

@@ -97,3 +97,31 @@ def test_deep_nesting_is_an_error_not_a_crash(chain):
     }[chain]
     with pytest.raises(ScheduleError, match="deep"):
         parse(text)
+
+
+def test_long_lines_are_quoted_in_part_with_the_column():
+    with pytest.raises(ScheduleError) as error:
+        parse("to_accum\ntile m by 4:\n    kernal " + "x" * 100_000)
+    assert str(error.value).startswith("schedule line 3, column 5: 'kernal xxx")
+    assert "x...': unknown step" in str(error.value)
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("rows vector n by 2" + " tile m by 2" * 1000 + " tail x" + " tile m by 2" * 1000 + ":", 18 + 12 * 1000 + 2),
+        ("pass y" + " unroll m by 2" * 1000 + " streaming now" + " unroll m by 2" * 1000, 6 + 14 * 1000 + 10 + 2),
+    ],
+)
+def test_the_column_is_where_the_fault_is(line, column):
+    text = line if line.startswith("rows") else f"rows vector n:\n    {line}"
+    column += 0 if line.startswith("rows") else 4
+    with pytest.raises(ScheduleError, match=f"column {column}: '\\.\\.\\..{{80}}\\.\\.\\.': cannot read") as error:
+        parse(text)
+    assert len(str(error.value)) < 400
+
+
+def test_short_lines_are_quoted_whole():
+    with pytest.raises(ScheduleError, match="schedule line 1: 'kernal scalar': unknown step"):
+        parse("kernal scalar")
