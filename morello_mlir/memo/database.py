@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+#: Marks a file as ours (`PRAGMA application_id`): "MORM".
+APPLICATION_ID = 0x4D4F524D
+#: What SQLite files begin with, and where the application id is.
+_MAGIC, _ID_AT = b"SQLite format 3\0", 68
 #: How long a process waits for another's transaction.
 BUSY_SECONDS = 10.0
 
@@ -55,6 +59,23 @@ def is_damage(error: Exception) -> bool:
 def damage(what: str) -> sqlite3.DatabaseError:
     """An error that `is_damage` knows."""
     return sqlite3.DatabaseError(f"database disk image is malformed: {what}")
+
+
+def is_something_else(path: Path) -> bool:
+    """Whether there is a file that is no SQLite database. (SQLite takes the shortest ones for empty.)"""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return False
+    return head not in (b"", _MAGIC)
+
+
+def is_memo(path: Path) -> bool:
+    """Whether a file, sound or not, is marked as a memo. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    return head.startswith(_MAGIC) and head[_ID_AT:].startswith(APPLICATION_ID.to_bytes(4, "big"))
 
 
 def check_sound(connection: sqlite3.Connection) -> None:

@@ -7,11 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from .database import ERRORS, connect
+from .database import APPLICATION_ID, ERRORS, connect, is_something_else
 from .version import FORMAT, READABLE
-
-#: Marks a file as ours (`PRAGMA application_id`): "MORM".
-APPLICATION_ID = 0x4D4F524D
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -74,7 +71,9 @@ class transaction:
 
 
 def connect_writable(path: Path) -> sqlite3.Connection:
-    """Raises sqlite3.Error, ForeignFile."""
+    """Raises sqlite3.Error, OSError, ForeignFile."""
+    if is_something_else(path):
+        raise ForeignFile("it is no memo")
     connection = connect(f"file:{quote(str(path))}")
     try:
         if not _check_format(connection):
@@ -84,6 +83,8 @@ def connect_writable(path: Path) -> sqlite3.Connection:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
+            # So that the file itself says what it is, whatever happens to the log.
+            connection.execute("PRAGMA wal_checkpoint")
         elif connection.execute("PRAGMA user_version").fetchone() != (FORMAT,):
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         # With a write-ahead log this loses nothing to a killed process; a power cut may cost the last transactions.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..locks import forks_wait_for
-from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, move_aside, named
+from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, move_aside, named
 from .record import DamagedRecord, Record, decode, encode
 from .schema import (
     ANSWERS_SCHEMA,
@@ -336,7 +337,17 @@ class Store:
             return None
 
     def _replace(self, path: Path, error: Exception) -> sqlite3.Connection | None:
-        """Begins anew where the file is no database: it is moved aside, under a lock so that one process does it."""
+        """Begins anew where a memo is damaged: it is moved aside, under a lock so that one process does it. What is not
+        marked as a memo is left alone."""
+        try:
+            if not is_memo(path):
+                raise ForeignFile(f"it is no memo ({error})")
+        except FileNotFoundError:
+            pass  # Another process has moved it.
+        except (OSError, ForeignFile) as why:
+            self._warn("it is left alone", why)
+            self.writable = False
+            return None
         self.dropped += 1
         self._warn("it is damaged and begun anew", error, "what can be read of it is kept")
         try:

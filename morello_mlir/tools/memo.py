@@ -77,14 +77,18 @@ def _store(options: argparse.Namespace, *, writable: bool) -> Store:
         path = user_path(options.memo)
     if path is None:
         raise InputError("the memo is off: name a file with --memo")
-    if not path.is_file():
-        if options.action in ("merge", "import"):
-            return Store(path)
-        if options.action == "stats" and not options.memo:
-            return Store(path, writable=False)
+    if options.action == "stats" and not options.memo and not path.is_file():
+        return Store(path, writable=False)
+    receives = options.action in ("merge", "import")
+    if not path.is_file() and not receives:
         raise InputError(f"there is no memo at {path}")
+    if not writable or options.action == "pack":
+        return _readable(path, writable)
     # Those that write make the best of a damaged file, and say so.
-    return Store(path) if writable and options.action != "pack" else _readable(path, writable)
+    store = Store(path)
+    if not store.is_readable or (receives and not store.writable):
+        raise InputError(f"{path} is no memo that can be {'written' if receives else 'read'}")
+    return store
 
 
 def _readable(path: Path, writable: bool = False) -> Store:
@@ -220,8 +224,9 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
+    sources = {str(path): _readable(path) for path in options.files}
     store = _store(options, writable=True)
-    return _merged(options, {str(path): _merge_all(store, _readable(path)) for path in options.files})
+    return _merged(options, {name: _merge_all(store, source) for name, source in sources.items()})
 
 
 def _merge_all(
@@ -245,10 +250,10 @@ def _merge_all(
 def _import(options: argparse.Namespace) -> int:
     from ..memo.manage import current_spaces
 
-    spaces = current_spaces()
+    spaces, source = current_spaces(), _readable(options.file)
     found = _merge_all(
         _store(options, writable=True),
-        _readable(options.file),
+        source,
         lambda r: r.space in spaces,
         lambda w: w.space in spaces,
     )

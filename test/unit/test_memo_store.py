@@ -16,6 +16,7 @@ from thread_support import at_once
 
 from morello_mlir.memo import schema
 from morello_mlir.memo import store as store_module
+from morello_mlir.memo.database import is_memo
 from morello_mlir.memo.record import encode
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.version import FORMAT, space_of
@@ -151,15 +152,52 @@ def test_a_damaged_record_is_dropped_and_reported(path, caplog):
     assert same(Store(path), batch)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database at all. " * 300, b"SQLite format 3\0" * 512])
-def test_a_file_that_is_no_database_is_begun_anew(path, content, caplog):
+def test_a_memo_that_cannot_be_read_is_begun_anew(path, caplog):
+    batch = records(8, 8, 16)
+    store = Store(path)
+    put_all(store, batch)
+    store.close()
+    content = path.read_bytes()[:100] + b"no pages at all. " * 600
+    path.write_bytes(content)
+    put_all(Store(path), batch)
+    assert same(Store(path), batch)
+    assert "begun anew" in caplog.text
+    assert path.with_name("memo.sqlite.damaged").read_bytes() == content
+
+
+def test_a_new_file_says_at_once_what_it_is(path):
+    store = Store(path)
+    put_all(store, records(8, 8, 16)[:1])
+    assert is_memo(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database at all. " * 300, b"SQLite format 3\0" * 512, b"x", b"SQLite format 3\0"]
+)
+def test_a_file_that_is_no_memo_is_left_alone(path, content, caplog):
     path.parent.mkdir()
     path.write_bytes(content)
     store, batch = Store(path), records(8, 8, 16)
     put_all(store, batch)
-    assert same(Store(path), batch)
-    assert bool(content) == ("begun anew" in caplog.text)
-    assert not content or path.with_name("memo.sqlite.damaged").read_bytes() == content
+    assert same(store, batch)
+    if content:
+        assert path.read_bytes() == content
+        assert [f.name for f in path.parent.iterdir()] == [path.name]
+        assert len(caplog.records) == 1 and "it is left alone: it is no memo" in caplog.text
+    else:
+        assert same(Store(path), batch)
+
+
+def test_a_damaged_database_of_something_else_is_left_alone(path, caplog):
+    path.parent.mkdir()
+    with sqlite3.connect(path) as c:
+        c.execute("CREATE TABLE songs (name TEXT)")
+        c.executemany("INSERT INTO songs VALUES (?)", [(f"song {i}" * 50,) for i in range(100)])
+    content = path.read_bytes()[:200] + bytes(20000)
+    path.write_bytes(content)
+    put_all(Store(path), records(8, 8, 16))
+    assert path.read_bytes() == content
+    assert "it is left alone" in caplog.text and not path.with_name("memo.sqlite.damaged").exists()
 
 
 @pytest.mark.parametrize("seed", range(9))

@@ -109,6 +109,20 @@ def test_verify_finds_what_is_wrong(capsys, tmp_path):
     assert status == 1 and "wrong: avx2: MatmulAccum" in out
 
 
+@pytest.mark.parametrize(
+    "action", [("stats",), ("verify",), ("pack",), ("export", "new"), ("merge", "other"), ("import", "other")]
+)
+def test_a_file_that_is_no_memo_is_refused_and_left_alone(filled, capsys, tmp_path, monkeypatch, action):
+    monkeypatch.chdir(tmp_path)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a memo\n" * 500)
+    (tmp_path / "other").write_bytes(filled.read_bytes())
+    status, out, err = run(capsys, "memo", *action, "--memo", notes)
+    assert status == 2 and out == "" and "notes.txt is no memo that can be" in err
+    assert notes.read_text() == "not a memo\n" * 500
+    assert {f.name for f in tmp_path.iterdir()} == {"notes.txt", "other"}
+
+
 def test_merge_export_import(filled, capsys, tmp_path):
     part, rest, whole = tmp_path / "part", tmp_path / "rest", tmp_path / "whole"
     assert run(capsys, "memo", "export", part, "--memo", filled, "--match", "GL row_major")[0] == 0
