@@ -18,10 +18,9 @@ def python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_importing_it_is_fast() -> None:
-    code = "import time; t = time.perf_counter(); import morello_mlir; print(time.perf_counter() - t)"
-    # The best of a few: the machine may be busy.
-    assert min(float(python(code)) for _ in range(5)) < 0.150
+def test_importing_it_imports_little_else() -> None:
+    code = "import sys; before = set(sys.modules); import morello_mlir; print(*set(sys.modules) - before)"
+    assert len(python(code).split()) < 30
 
 
 @pytest.mark.parametrize("module", ["morello_mlir", "morello_mlir.dialect", "morello_mlir.passes.registry"])

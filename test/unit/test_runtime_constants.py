@@ -1,7 +1,5 @@
 """Large constants reach the program without passing through LLVM IR."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -95,7 +93,7 @@ def test_programs_with_other_weights_share_machine_code(tmp_path, monkeypatch):
         assert np.array_equal(module(np.zeros(COUNT, np.float32)), values)
 
 
-def test_sixteen_megabytes_take_seconds():
+def test_sixteen_megabytes_are_not_written_as_text():
     weights = np.random.default_rng(0).random((2048, 2048)).astype(np.float32)
     text = f"""
       func.func @f(%x: tensor<2048xf32>, %y: tensor<2048xf32>) -> tensor<2048xf32> {{
@@ -104,8 +102,7 @@ def test_sixteen_megabytes_take_seconds():
           -> tensor<2048xf32>
         return %r : tensor<2048xf32>
       }}"""
-    started = time.perf_counter()
     module = morello_mlir.compile(text, optimize=False)
-    assert time.perf_counter() - started < 15, "as LLVM IR text it takes a minute"
+    assert len(module.functions["f"].programs[0].build.ir) < weights.nbytes / 100, "LLVM would read it for a minute"
     x = np.ones(2048, np.float32)
     np.testing.assert_allclose(module(x, 0 * x), weights @ x, rtol=1e-4)
