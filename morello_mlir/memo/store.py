@@ -327,11 +327,13 @@ class Store:
         try:
             try:
                 return connect_to_read(path, "" if live else "&immutable=1")
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
                 if not live:
                     raise
                 # The index of the log cannot be made here.
-                return connect_to_read(path, "&immutable=1")
+                connection = connect_to_read(path, "&immutable=1")
+                self._warn("what is in its log cannot be read", error)
+                return connection
         except (*ERRORS, ForeignFile) as error:
             self._warn("it cannot be read", error)
             return None
