@@ -122,14 +122,16 @@ def hit_rate(runs: Iterable[dict[str, float]]) -> float | None:
 
 @dataclass
 class Verdict:
-    """records: read; winners: read; damaged: records and winners dropped; compared: Specs searched anew; wrong: those
-    with another cost."""
+    """records: read; foreign: of them, for targets, kernels or a cost model that this installation does not have;
+    winners: read; damaged: records and winners dropped; compared: Specs searched anew; wrong: those with another
+    cost."""
 
     records: int = 0
     damaged: int = 0
     compared: int = 0
     wrong: list[str] | None = None
     winners: int = 0
+    foreign: int = 0
 
 
 def verify(
@@ -155,7 +157,9 @@ def verify(
             continue
         verdict.records += 1
         target = _that_has(kernels_of(row.key), current.get(row.space, ()))
-        if target is not None:
+        if target is None:
+            verdict.foreign += 1
+        else:
             found += [(target, parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
     verdict.winners = _check_winners(store, check)
     verdict.damaged = store.dropped - before

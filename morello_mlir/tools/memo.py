@@ -206,6 +206,7 @@ def _verify(options: argparse.Namespace) -> int:
     wrong = verdict.wrong or []
     result = {
         "records": verdict.records,
+        "foreign": verdict.foreign,
         "winners": verdict.winners,
         "answers": answers,
         "damaged": damaged,
@@ -217,6 +218,11 @@ def _verify(options: argparse.Namespace) -> int:
         result,
         f"{verdict.records} records and {verdict.winners} winners read, {damaged} damaged and dropped",
         *([f"{answers} answers for whole goals read"] if answers else []),
+        *(
+            [f"{verdict.foreign} records are for other targets or another version: not compared"]
+            if verdict.foreign
+            else []
+        ),
         f"{verdict.compared} Specs compared with a fresh search, {len(wrong)} wrong",
         *(f"wrong: {spec}" for spec in wrong),
     )

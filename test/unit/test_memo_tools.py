@@ -94,6 +94,16 @@ def test_verify(filled, capsys):
     status, out, _ = run(capsys, "memo", "verify", "--memo", filled, "--sample", 3, "--json")
     report = json.loads(out)
     assert status == 0 and report["wrong"] == [] and report["compared"] == 3 and report["damaged"] == 0
+    assert report["foreign"] == 0
+
+
+def test_verify_says_what_it_cannot_compare(capsys, tmp_path):
+    store = Store(tmp_path / "memo")
+    store.put(f"{AVX2.fingerprint}/1", "avx2", _records())
+    store.close()
+    status, out, _ = run(capsys, "memo", "verify", "--memo", tmp_path / "memo")
+    assert status == 0 and f"{len(_records())} records are for other targets or another version: not compared" in out
+    assert "0 Specs compared" in out
 
 
 def test_verify_finds_what_is_wrong(capsys, tmp_path):
