@@ -13,7 +13,7 @@ parts are not combined again and again.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..actions import (
@@ -28,7 +28,9 @@ from ..actions import (
     remaining,
 )
 from ..actions.base import sum_of
+from ..actions.parallel import ParallelTile
 from ..actions.space import holds
+from ..actions.tile import TileAction
 from ..hashed import Hashed
 from ..lowering.plan import Planner
 from ..search.schedule import Exchange, Kernel, Move, Node, PackAhead, Parallel, Split, Tile, children
@@ -68,6 +70,19 @@ def way_of(spec: Spec, node: Node, target: Target) -> Way:
     return extended(node, sizes, way_of(below[0], children(node)[0], target) if below else ())
 
 
+#: A loop whose bodies do no more than this share of its range has the cheapest of bodies: or a way in which a few
+#: columns are done would count as a way to do them all.
+LEAST_SHARE = 0.75
+
+
+def varies(action: Action, dims: Mapping[str, int]) -> bool:
+    """Whether other bodies of `action` than the cheapest make other ways to do `dims`."""
+    if not isinstance(action, (TileAction, ParallelTile)):
+        return True
+    extent = dims[action.dim]
+    return extent - extent % action.size > LEAST_SHARE * extent
+
+
 @dataclass(frozen=True, slots=True)
 class _Point(Hashed):
     """A goal: table key, sizes (b, m, k, n), what is left (VRF, L1, L2). exchanged: it is part of the transposed
@@ -83,12 +98,14 @@ class _Point(Hashed):
 @dataclass(frozen=True, slots=True)
 class _Edge:
     """An action at a point, and its children, the remainder last. own: its cost without theirs; ways: how often each
-    way through it meets the first of them, and what the others cost there."""
+    way through it meets the first of them, and what the others cost there. varies: whether other derivations of the
+    first child than the cheapest count."""
 
     action: Action
     children: tuple[_Point, ...]
     own: float
     ways: tuple[tuple[int, float], ...]
+    varies: bool
 
     def price(self, first: float) -> float:
         """The cost where the first child, if there is one, costs so much."""
@@ -170,7 +187,7 @@ class KBest:
                 (int(way[0]) if way else 0, float(sum_of(way[1 : 1 + len(rests)], rests)))
                 for way in action.ways(point.key, dims)
             ]
-            yield _Edge(action, tuple(below), own, tuple(ways))
+            yield _Edge(action, tuple(below), own, tuple(ways), varies(action, dims))
 
     def _least(self, point: _Point) -> float:
         """The optimal cost at a point, without deriving a tree."""
@@ -217,6 +234,8 @@ class KBest:
             # Some actions leave no step.
             way = first.way if node is first.node else extended(node, point.sizes, first.way)
             _keep(state, _Found(cost, node, way))
+            if not edge.varies:
+                return
             rank += 1
         elif bound == cost:
             self._step(child, below)

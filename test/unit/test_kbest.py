@@ -10,14 +10,14 @@ import pytest
 from search_support import choices, key_and_sizes
 from small_target import CHEAP_FORKS, SMALL
 
-from morello_mlir.actions import check_tree
+from morello_mlir.actions import check_tree, child_specs
 from morello_mlir.errors import SpecError
 from morello_mlir.lowering.plan import Planner
-from morello_mlir.search.schedule import parse
+from morello_mlir.search.schedule import LOOPS, children, parse
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import TARGETS
-from morello_mlir.tuning.kbest import KBest, way_of
+from morello_mlir.tuning.kbest import LEAST_SHARE, KBest, varies, way_of
 
 #: A space that can be listed: no packing, so few tables.
 TINY = replace(CHEAP_FORKS, name="tiny", pack_rows=(), pack_vectors=())
@@ -28,11 +28,18 @@ def every_way(spec, target):
     planner = Planner(target)
 
     @cache
+    def optimum(goal):
+        search = Search(target)
+        tree = next(iter(KBest(goal, target, search))).schedule
+        return search.price(goal, tree), tree
+
+    @cache
     def programs(goal):
         key, dims = key_and_sizes(goal, target)
         found = {}
         for action, smaller in choices(goal, target):
-            for parts in product(*(programs(child) for _, child in smaller)):
+            options = [programs(child) if varies(action, dims) else [optimum(child)] for _, child in smaller]
+            for parts in product(*options):
                 costs = [cost for cost, _ in parts] + [0] * (len(action.children(key, dims)) - len(parts))
                 cost = int(action.total(key, dims, target, costs))
                 tree = action.node([body for _, body in parts])
@@ -60,6 +67,19 @@ def test_all_ways_in_order(spec):
     found = list(KBest(spec, TINY))
     assert [s.cost for s in found] == costs
     assert {way_of(spec.canonical(), s.schedule, TINY): s.cost for s in found} == least
+
+
+def test_most_of_the_whole_is_done_in_that_way():
+    """Not in a corner that is cut off."""
+
+    def share(spec, tree):
+        below = [s for _, s in child_specs(spec, tree, TARGETS["avx2"])]
+        rest = isinstance(tree, LOOPS) and tree.rest is not None
+        own = 1 - spec.size(tree.dim) % tree.size / spec.size(tree.dim) if rest else 1
+        return own * share(below[0], children(tree)[0]) if below else 1
+
+    spec = matmul_spec(512, 64, 512)
+    assert all(share(spec, s.schedule) > LEAST_SHARE**2 for s in islice(KBest(spec, TARGETS["avx2"]), 1, 12))
 
 
 def test_packs_are_ways_too():
