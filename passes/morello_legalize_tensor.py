@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import mlir.ir as ir
 from mlir.dialects import bufferization, linalg, tensor
 
+from morello_mlir.lifting.contraction import indexing_maps, is_structured
+
 from .base import Pass
 from .symbols import all_ops, functions
 from .types import DYNAMIC, function_type, is_memref, is_tensor
@@ -45,7 +47,8 @@ module attributes {transform.with_named_sequence} {
 @dataclass(frozen=True)
 class LegalizeTensor(Pass):
     """Decompose what upstream cannot bufferize or lower to loops: softmax, pack and unpack; pads and concatenations of
-    empty tensors become what they make, as upstream's would be slices that begin behind the end.
+    empty tensors become what they make, as upstream's would be slices that begin behind the end. What no loop computes
+    is the output that was given: upstream's bufferization takes all of one for written that a body does not read.
 
     Ops that carry `morello.group` are left to `morello-lift`. Functions with tensors in them are marked, for
     `morello-deallocate`.
@@ -56,6 +59,8 @@ class LegalizeTensor(Pass):
 
     def run(self, op: Any) -> None:
         for function in functions(op):
+            for each in [each for each in all_ops(function) if each.name.startswith("linalg.")]:
+                _skip(each)
             ops = all_ops(function)
             if _mentions_tensors(function, ops):
                 function.operation.attributes[HAD_TENSORS] = ir.UnitAttr.get()
@@ -115,6 +120,24 @@ def _generate(pad: Any) -> None:
     pad.regions[0].blocks[0].append_to(made.regions[0])
     pad.results[0].replace_all_uses_with(made.results[0])
     pad.erase()
+
+
+def _skip(op: Any) -> None:
+    """Puts the outputs in the place of the results of a structured op one of whose loops makes no trip."""
+    if (
+        _GROUP in op.attributes
+        or not is_structured(op)
+        or not op.results
+        or not all(is_tensor(result.type) for result in op.results)
+    ):
+        return
+    maps = indexing_maps(op)
+    sizes = [size for value in list(op.operands)[: len(maps)] for size in getattr(value.type, "shape", ())]
+    exprs = [expr for map_ in maps for expr in map_.results]
+    if any(size == 0 and isinstance(expr, ir.AffineDimExpr) for size, expr in zip(sizes, exprs, strict=False)):
+        for result, output in zip(op.results, list(op.operands)[-len(op.results) :], strict=True):
+            result.replace_all_uses_with(output)
+        op.erase()
 
 
 #: What is done about ops of tensors that may be empty.

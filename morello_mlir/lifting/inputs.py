@@ -81,6 +81,9 @@ def _splat(value: Any) -> Any:
         return attribute.get_splat_value() if known else None
     if not is_structured(owner) or len(owner.results) != 1:
         return None
+    written = indexing_maps(owner)[-1]
+    if len(written.results) < written.n_dims:
+        return None  # A reduction over nothing is what its output was.
     # A fill, or what yields a constant whatever it reads.
     ops = [o.operation for o in owner.regions[0].blocks[0].operations]
     filled = owner.operands[0] if owner.name == "linalg.fill" else ops[0].operands[0] if len(ops) == 1 else None
