@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..actions.base import sum_of
 from ..nests import NestSpec
 from ..nests import explain as nests
+from ..nests.ops import element_bytes
 from ..search import explain as contractions
 from ..search.schedule import parse
 from ..search.steps import Step, bytes_text
@@ -14,7 +15,7 @@ from ..spec import Spec
 from ..targets import LINE, Target, fixed
 from .online import Form
 from .online_search import counts
-from .schedule import PARTS, REST, Loop, Node, Online, PackRhs, Stages, children
+from .schedule import PARTS, REST, Loop, Node, Online, PackRhs, Skip, Stages, children
 from .search import ChainSearch, chain_search_for, loop_ways
 from .space import Point
 from .spec import ChainSpec
@@ -37,6 +38,8 @@ class _Explainer:
             yield self._loop(point, node, runs, met)
         elif isinstance(node, PackRhs):
             yield self._pack(point, node, runs, met)
+        elif isinstance(node, Skip):
+            yield self._skip(point, node, runs, met)
         elif isinstance(node, Online):
             yield self._online(point, node, runs, met)
         else:
@@ -65,6 +68,15 @@ class _Explainer:
         here.below = [*self.steps(point.pack(node, self.target), node.body, runs, met)]
         return here.summed()
 
+    def _skip(self, point: Point, node: Skip, runs: int, met: int) -> Step:
+        goal = point.finite()
+        note = f"{point.spec.mask}; where x of stage 3 is finite"
+        here = Step(node.label(), runs, int(self.search.skip_cost(point)) * met, note=note)
+        size = goal.operands[0].elements(goal.dims) * element_bytes(goal.operands[0].dtype)
+        here.traffic = {("GL", "L2"): -(-size // LINE) * runs}
+        here.below = [*self.steps(point.skip(), node.body, runs, met)]
+        return here.summed()
+
     def _stages(self, point: Point, node: Stages, runs: int, met: int) -> Iterator[Step]:
         for t, home in enumerate(node.homes):
             where = "in" if home.startswith("t") else "to"
@@ -75,12 +87,13 @@ class _Explainer:
 
     def _online(self, point: Point, node: Online, runs: int, met: int) -> Step:
         form = Form(point, node.size, node.home, self.target)
-        often = counts(form)
+        often, tiles = counts(form)
 
         def parts(names: tuple[str, ...], texts: tuple[str, ...], width: int) -> Iterator[Step]:
             for part, text in zip(names, texts, strict=False):
                 times = often.get((part, width), 0)
-                step = self._part(form.goal(part, width), text, runs * times, met * times).under(part)
+                many, most = (-(-often_ * times // tiles) for often_ in (runs, met))
+                step = self._part(form.goal(part, width), text, many, most).under(part)
                 step.indent = 1
                 yield step
 

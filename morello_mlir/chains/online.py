@@ -198,6 +198,16 @@ class Form:
     def rest(self) -> int:
         return self.columns % self.size
 
+    def seen(self) -> list[int]:
+        """Of every tile of the rows among which this one is: how many columns it looks at."""
+        mask, rows = self.point.spec.mask, self.point.dims[1]
+        if mask is None or not self.point.skips:
+            return [self.columns]
+        low, high = self.point.rows
+        return [
+            mask.columns(first + rows - 1, self.columns) for first in range(low, max(low + 1, high - rows + 1), rows)
+        ]
+
     @property
     def dtype(self) -> str:
         """In which the softmax is computed, and what is weighed added up."""

@@ -11,6 +11,7 @@ from ..errors import ScheduleError
 from ..search.schedule import Kernel, Node, ToAccum
 from ..search.then import then_cost
 from ..spec import Spec
+from ..targets import INFINITE
 from .online import Form, softmax_of
 from .parts import Parts, Place
 from .schedule import PARTS, REST, Online
@@ -41,7 +42,9 @@ class OnlineSearch:
 
     def total(self, form: Form, cost: Callable[[str, int], float]) -> float:
         """What a form costs, given its parts."""
-        return sum(count * cost(part, width) for (part, width), count in counts(form).items())
+        often, tiles = counts(form)
+        total = sum(count * cost(part, width) for (part, width), count in often.items())
+        return total if tiles == 1 or total >= INFINITE else float(-(-int(total) // tiles))
 
     def cost(self, form: Form, part: str, width: int) -> float:
         """The optimal cost of a part of `width` columns."""
@@ -99,13 +102,17 @@ class OnlineSearch:
         return self.total(form, cost)
 
 
-def counts(form: Form) -> dict[tuple[str, int], int]:
-    """How often each part of so many columns is done: the first block, the others, the remainder, and the end."""
-    blocks, rest = divmod(form.columns, form.size)
-    others, between = blocks - 1, blocks - 1 + bool(rest)
-    often = {"scores": blocks, "start": 1, "update": others, "carry": between, "rescale": between, "weigh": blocks}
-    found = {(part, form.size): count for part, count in {**often, "finish": 1}.items() if count}
-    return found | ({(part, rest): 1 for part in REST} if rest else {})
+def counts(form: Form) -> tuple[dict[tuple[str, int], int], int]:
+    """How often each part of so many columns is done, in so many tiles: the first block, the others, the remainder, and
+    the end. Without what is skipped, one tile is like another."""
+    seen = form.seen()
+    tiles, rest = len(seen), form.rest
+    others = sum(max(0, -(-min(columns, form.columns - rest) // form.size) - 1) for columns in seen)
+    last = sum(columns > form.columns - rest for columns in seen)
+    often = {"scores": others + tiles, "start": tiles, "update": others, "carry": others + last}
+    often |= {"rescale": others + last, "weigh": others + tiles, "finish": tiles}
+    found = {(part, form.size): count for part, count in often.items() if count}
+    return found | ({(part, rest): last for part in REST} if last else {}), tiles
 
 
 def overwriting(tree: Node) -> Node:

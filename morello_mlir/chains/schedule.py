@@ -15,7 +15,8 @@
             ...
 
 `tile` and `parallel tile` loop over tiles of b or m; all stages do their part of one before the next. `pack` packs an
-operand that all tiles need once for all of them. `bufferize` says where the intermediate results of a tile live: to a
+operand that all tiles need once for all of them. `skip what is masked` leaves out blocks of columns of the online form
+that a mask hides. `bufferize` says where the intermediate results of a tile live: to a
 memory, or in the place of another. Every stage then has a schedule of its own kind, or `?`.
 """
 
@@ -70,6 +71,18 @@ class PackRhs(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
+class Skip(Hashed):
+    """Blocks of columns that the mask hides from all rows of a tile are left out in `body`, where all that the last
+    stage would weigh is finite (what is not would be multiplied by 0)."""
+
+    body: Node
+    __hash__ = Hashed.__hash__
+
+    def label(self) -> str:
+        return "skip what is masked"
+
+
+@dataclass(frozen=True, slots=True)
 class Stages(Hashed):
     """One tile: every stage once. homes: where each intermediate result lives, a memory or another one's name (`t0`).
     schedules: the text of the schedule of every stage."""
@@ -97,19 +110,22 @@ class Online(Hashed):
         return f"online n by {self.size}"
 
 
-Node: TypeAlias = Loop | PackRhs | Stages | Online | Hole
+Node: TypeAlias = Loop | PackRhs | Skip | Stages | Online | Hole
 #: The parts of the online form, in the order of a schedule, and those that a remainder does in its own way.
 PARTS = ("scores", "start", "update", "carry", "rescale", "weigh", "finish")
 REST = ("scores", "update", "weigh")
 
 
 def form_of(node: Node) -> tuple[object, ...]:
-    """What tells schedules of a chain apart: loops, what is packed into which panels, the online form and its blocks.
-    Not: in which memory panels and intermediate results are said to live, remainders, the schedules of stages."""
+    """What tells schedules of a chain apart: loops, what is packed into which panels, what is skipped, the online form
+    and its blocks. Not: in which memory panels and intermediate results are said to live, remainders, the schedules of
+    stages."""
     if isinstance(node, Loop):
         return (node.label(), *form_of(node.body))
     if isinstance(node, PackRhs):
         return ((node.stage, node.form), *form_of(node.body))
+    if isinstance(node, Skip):
+        return (node.label(), *form_of(node.body))
     return (node.label(),)
 
 
@@ -117,7 +133,7 @@ def children(node: Node) -> tuple[Node, ...]:
     """The subtrees of `node`, the remainder last."""
     if isinstance(node, Loop):
         return (node.body,) if node.rest is None else (node.body, node.rest)
-    return (node.body,) if isinstance(node, PackRhs) else ()
+    return (node.body,) if isinstance(node, (PackRhs, Skip)) else ()
 
 
 def has_hole(node: Node) -> bool:
@@ -140,7 +156,7 @@ def to_text(root: Node) -> str:
             if node.rest is not None:
                 lines.append(f"{pad}rest:")
                 emit(node.rest, depth + 1)
-        elif isinstance(node, PackRhs):
+        elif isinstance(node, (PackRhs, Skip)):
             lines.append(pad + node.label())
             emit(node.body, depth)
         elif isinstance(node, Stages):
@@ -195,6 +211,11 @@ class _Parser:
             if not self.next_is(indent):
                 raise self.fail("what it is packed for must follow, at the same indentation")
             return PackRhs(int(m[1]) - 1, m[2], m[3].strip(), self.block(depth + 1))
+        if text == "skip what is masked":
+            self.at += 1
+            if not self.next_is(indent):
+                raise self.fail("where it is skipped must follow, at the same indentation")
+            return Skip(self.block(depth + 1))
         if text == "?":
             self.at += 1
             return Hole()
@@ -202,7 +223,10 @@ class _Parser:
             return self.online(int(m[1]), indent)
         if _BUFFERIZE.fullmatch(text) or _STAGE.fullmatch(text):
             return self.stages(indent)
-        raise self.fail("unknown step (have tile, parallel tile, pack rhs of stage, online, bufferize, stage, ?)")
+        raise self.fail(
+            "unknown step (have tile, parallel tile, pack rhs of stage, skip what is masked, online, "
+            "bufferize, stage, ?)"
+        )
 
     def loop(self, m: re.Match[str], indent: int, depth: int) -> Node:
         size = int(m[3])

@@ -1,7 +1,8 @@
 """The optimum of a chain: an exhaustive choice of what is packed, tile sizes and homes, above the optima of its stages.
 
 The declared space: threads share b (one each) or tiles of m, or one does it all; b is tiled by 1; the rhs of any
-contraction may be packed for all tiles; m is tiled by any size of the scale, or not; each intermediate result lives in
+contraction may be packed for all tiles; what a known mask hides may be skipped;
+m is tiled by any size of the scale, or not; each intermediate result lives in
 L2 or GL, or in the place of another that it may overwrite. A remainder has the homes that are best for it. (Homes that
 leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.) A tile of
 attention may also have its online form (see `online_search`).
@@ -28,7 +29,7 @@ from ..spec import Spec
 from ..targets import COST_UNITS, INFINITE, MAX_COST, Target, fixed
 from .online_search import OnlineSearch
 from .parts import Parts, Place
-from .schedule import Hole, Loop, Node, Online, PackRhs, Stages, form_of, has_hole
+from .schedule import Hole, Loop, Node, Online, PackRhs, Skip, Stages, form_of, has_hole
 from .schedule import parse as parse_chain
 from .schedule import to_text as chain_text
 from .space import Point
@@ -60,7 +61,7 @@ class ChainSearch:
         self.parts = Parts(search, nest_search_for(search.target))
         self.online = OnlineSearch(self.parts)
         self._solved: dict[ChainSpec, _Found] = {}
-        self._stages_of: dict[tuple[ChainSpec, tuple[int, int], int, tuple[tuple[int, str, str], ...]], _Options] = {}
+        self._stages_of: dict[object, _Options] = {}
         #: How many of the cheapest are kept of every part.
         self._keep = 1
         self._lock = lock()
@@ -156,8 +157,23 @@ class ChainSearch:
             except ScheduleError:
                 continue
             if len(best) < self._keep or cost < best[-1].cost:
-                best = self._best([*best, *(_under(chosen, f, cost) for f in self._tiles(below))])
+                found = [*self._tiles(below), *self._skipping(below)]
+                best = self._best([*best, *(_under(chosen, f, cost) for f in found)])
         return best
+
+    def _skipping(self, point: Point) -> _Options:
+        """Without what the mask hides."""
+        if point.spec.mask is None:
+            return []
+        try:
+            below = point.skip()
+        except ScheduleError:
+            return []
+        return [_Found(f.cost + self.skip_cost(point), Skip(f.node)) for f in self._tiles(below)]
+
+    def skip_cost(self, point: Point) -> float:
+        """What it costs to see whether what is masked may be skipped."""
+        return self.parts.nest((point.spec, "finite"), point.finite)
 
     def _pack_choices(self, point: Point) -> list[list[PackRhs | None]]:
         """By contraction: not packed for all tiles, or in one of the forms that its kernels read."""
@@ -204,7 +220,7 @@ class ChainSearch:
 
     def _stages(self, point: Point) -> _Options:
         """One tile, every stage once, with the best homes. Loops of many sizes leave the same tiles."""
-        name = (point.spec, point.dims, point.l2, point.packed)
+        name = (point.spec, point.dims, point.l2, point.packed, point.skips and point.rows)
         if name not in self._stages_of:
             self._stages_of[name] = self._best(self._forms(point))
         return self._stages_of[name]
@@ -245,6 +261,8 @@ class ChainSearch:
             return replace(node, body=self._filled(body, node.body), rest=left)
         if isinstance(node, PackRhs):
             return replace(node, body=self._filled(point.pack(node, self.target), node.body))
+        if isinstance(node, Skip):
+            return replace(node, body=self._filled(point.skip(), node.body))
         if isinstance(node, Online):
             return self.online.filled(point, node)
         assert isinstance(node, Stages)
@@ -274,7 +292,7 @@ class ChainSearch:
 
     def _complete(self, point: Point, node: Node) -> Node:
         if isinstance(node, Hole):
-            best = self._root(point) if not point.packed else self._tiles(point)
+            best = self._tiles(point) if point.packed or point.skips else self._root(point)
             if not best:
                 raise ScheduleError(f"?: no implementation fits what is left of {point.spec}")
             return self._filled(point, best[0].node)
@@ -287,6 +305,8 @@ class ChainSearch:
             return replace(node, body=self._complete(body, node.body), rest=left)
         if isinstance(node, PackRhs):
             return replace(node, body=self._complete(point.pack(node, self.target), node.body))
+        if isinstance(node, Skip):
+            return replace(node, body=self._complete(point.skip(), node.body))
         if isinstance(node, Online):
             return self.online.filled(point, node)
         point.check_homes(node)
@@ -308,6 +328,8 @@ class ChainSearch:
             return self.loop_cost(point, node, self.price(body, node.body), left)
         if isinstance(node, PackRhs):
             return self.pack_cost(point, node) + self.price(point.pack(node, self.target), node.body)
+        if isinstance(node, Skip):
+            return self.skip_cost(point) + self.price(point.skip(), node.body)
         if isinstance(node, Online):
             return self.online.price(point, node)
         assert isinstance(node, Stages)

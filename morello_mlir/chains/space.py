@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from ..actions import MoveAction, OperandState, TableKey, form_of, key_of, matters, reason, spec_of
 from ..actions.space import panels
 from ..errors import ScheduleError, SpecError
-from ..nests import NestSpec
+from ..nests import NestSpec, Operand
+from ..nests.body import BodyBuilder
 from ..nests.ops import element_bytes
 from ..spec import Layout, Spec, Then, dtype_bytes, stride_class
 from ..targets import LINE, Target, ceil_div, thread_count
-from .schedule import Loop, PackRhs, Stages
-from .spec import ChainSpec
+from .schedule import Hole, Loop, PackRhs, Skip, Stages
+from .spec import ChainSpec, is_dense
 
 RHS = 1
 
@@ -22,13 +23,16 @@ RHS = 1
 @dataclass(frozen=True, slots=True)
 class Point:
     """A part of a chain. dims: its sizes along b and m. threads: how many work on it. l2: lines of L2 that are left.
-    packed: the steps (without bodies) that have packed the rhs of stages."""
+    packed: the steps (without bodies) that have packed the rhs of stages. skips: whether blocks of columns that the
+    mask hides are left out. span: the rows among which it is, of the thread that decides; () for all."""
 
     spec: ChainSpec
     dims: tuple[int, int]
     threads: int
     l2: int
     packed: tuple[tuple[int, str, str], ...] = ()
+    skips: bool = False
+    span: tuple[int, ...] = ()
 
     @staticmethod
     def of(spec: ChainSpec, target: Target) -> Point:
@@ -55,14 +59,67 @@ class Point:
             raise ScheduleError(f"{loop.label()}: one thread works on it")
         if loop.threads > self.threads:
             raise ScheduleError(f"{loop.label()}: {self.threads} threads work on it")
-        if self.packed and loop.threads:
-            raise ScheduleError(f"{loop.label()}: parallel tiles come before packs")
+        if (self.packed or self.skips) and loop.threads:
+            raise ScheduleError(f"{loop.label()}: parallel tiles come before packs, and before what is skipped")
         threads = 1 if loop.threads else self.threads
         sizes = [loop.size, extent % loop.size]
         parts = [
-            replace(self, dims=(s, self.dims[1]) if at == 0 else (self.dims[0], s), threads=threads) for s in sizes
+            replace(
+                self,
+                dims=(s, self.dims[1]) if at == 0 else (self.dims[0], s),
+                threads=threads,
+                span=self.span if at == 0 else span,
+            )
+            for s, span in zip(sizes, self._spans(loop), strict=True)
         ]
         return parts[0], parts[1] if sizes[1] else None
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """From where to where its rows may be."""
+        low, high = self.span or (0, self.spec.dims[1])
+        return low, high
+
+    def _spans(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of a loop along m: of its body, and of its remainder. The last of the threads that share it has most to do
+        where a mask hides later columns from earlier rows."""
+        if self.spec.mask is None:
+            return (), ()
+        low, high = self.rows
+        if high - low != self.dims[1]:
+            return (low, high), (low, high)
+        full, rest = divmod(self.dims[1], loop.size)
+        shares, trips = self.shares(loop), full + bool(rest)
+        first = min((shares - 1) * trips // shares, full - 1) * loop.size
+        return (low + first, low + full * loop.size), (high - rest, high)
+
+    def skip(self) -> Point:
+        """What is left where what is masked is skipped. Raises ScheduleError."""
+        label = Skip(Hole()).label()
+        if self.spec.mask is None:
+            raise ScheduleError(f"{label}: no mask is known")
+        if self.dims[0] != 1:
+            raise ScheduleError(f"{label}: tile b by 1 first")
+        if self.skips:
+            raise ScheduleError(f"{label}: it is skipped already")
+        if (
+            len(self.spec.stages) != 3
+            or not self.spec.stages[2].is_contraction
+            or not is_dense(self.contraction(2), RHS)
+        ):
+            raise ScheduleError(f"{label}: what the third stage weighs must lie row by row without gaps")
+        return replace(self, skips=True)
+
+    def finite(self) -> NestSpec:
+        """The sum of 0 times all that is weighed for one b: 0, or NaN where something is not finite."""
+        goal = self.contraction(2)
+        dtype, sums = goal.operands[RHS].dtype, goal.sums
+        b = BodyBuilder()
+        x = b.cast(b.input(0, dtype), sums)
+        body = b.build([b.reduce("sum", b.op("mul", x, b.const(0, sums)))])
+        _, _, k, n = goal.dims
+        operands = (Operand(dtype, "GL", (1 if k * n > 1 else 0,)), Operand(sums, "L1", (0,)))
+        return NestSpec((k * n,), (True,), operands, body)
 
     def shares(self, loop: Loop) -> int:
         """Among how many threads the trips of a loop are shared."""
@@ -111,8 +168,6 @@ class Point:
 
     def forms(self, stage: int, target: Target) -> list[PackRhs]:
         """Every way to pack the rhs of a stage (without bodies)."""
-        from .schedule import Hole
-
         key, _ = self.whole(stage, target)
         names = self.contraction(stage).operand_names(RHS)
         found = [(lay.text(names) + (f" {dtype}" if dtype else "")) for lay, dtype in panels(key, RHS, target)]

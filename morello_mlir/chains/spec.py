@@ -23,6 +23,7 @@ from ..nests import NestSpec, is_nest
 from ..nests.ops import element_bytes
 from ..spec import Spec, dense_strides, dtype_bytes
 from ..spec.spec import MAX_THREADS
+from .masks import Mask, hides
 
 FUNCTION = "Chain"
 _STAGE = re.compile(r"\s*(y|t[0-9]{1,3})\s*=\s*(.*)\bof\s+((?:[xt][0-9]{1,3}\s*,\s*)*[xt][0-9]{1,3})\s*", re.S)
@@ -64,7 +65,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class ChainSpec(Hashed):
-    """A goal. The last stage makes the output. serial, threads: as in Spec.
+    """A goal. The last stage makes the output. serial, threads: as in Spec. mask: what is known of the input that is
+    the mask of the softmax, if anything is.
 
     Raises SpecError where the stages do not fit each other.
     """
@@ -72,6 +74,7 @@ class ChainSpec(Hashed):
     stages: tuple[Stage, ...]
     serial: bool = True
     threads: int = 0
+    mask: Mask | None = None
     __hash__ = Hashed.__hash__
 
     def __post_init__(self) -> None:
@@ -88,6 +91,8 @@ class ChainSpec(Hashed):
             except SpecError as error:
                 raise SpecError(f"stage {at + 1}: {error}") from None
         self._check_inputs()
+        if self.mask is not None and not self._hides(self.mask):
+            raise SpecError(f"{self.mask}: that hides nothing from a softmax")
 
     def _check_reads(self, at: int, stage: Stage) -> None:
         if stage.joint != self.stages[0].joint:
@@ -125,6 +130,17 @@ class ChainSpec(Hashed):
         unused = [f"t{i}" for i in range(len(self.stages) - 1) if f"t{i}" not in named]
         if unused:
             raise SpecError(f"{unused[0]} is made and not used")
+
+    def _hides(self, mask: Mask) -> bool:
+        """Whether scores where the mask says so are -inf for a softmax over the columns."""
+        readers = self.readers(mask.name)
+        if len(readers) != 1 or len(self.stages) < 2 or readers[0][0] != 1:
+            return False
+        goal, k = self.stages[1].goal, readers[0][1]
+        if not isinstance(goal, NestSpec) or not goal.scan[2] or not all(goal.operands[k].strides[1:]):
+            return False
+        largest = [v for v in goal.body.values if v.op in ("reduce_max", "reduce_maxnum")]
+        return len(largest) == 1 and hides(goal.body, k, mask.value, largest[0].args[0])
 
     # ------------------------------------------------------------ questions
 
@@ -201,16 +217,19 @@ class ChainSpec(Hashed):
         return f"{FUNCTION}({' | '.join(self.lines())}, {self.threading})"
 
     def lines(self) -> list[str]:
-        """Its stages, one text each."""
+        """Its stages, one text each, and what is known of a mask."""
         last = len(self.stages) - 1
-        return [
+        lines = [
             f"{'y' if i == last else f't{i}'} = {s.goal} of {', '.join(s.reads)}" for i, s in enumerate(self.stages)
         ]
+        return lines if self.mask is None else [*lines, str(self.mask)]
 
     @staticmethod
     def of_lines(lines: list[str], serial: bool = True, threads: int = 0) -> ChainSpec:
         """From what `lines` gave. Raises SpecError."""
         stages = []
+        mask = Mask.parse(lines[-1]) if lines and Mask.is_text(lines[-1]) else None
+        lines = lines if mask is None else lines[:-1]
         for i, line in enumerate(lines):
             m = _STAGE.fullmatch(line)
             name = "y" if i + 1 == len(lines) else f"t{i}"
@@ -221,7 +240,7 @@ class ChainSpec(Hashed):
             except SpecError as error:
                 raise SpecError(f"stage {i + 1}: {error}") from None
             stages.append(Stage(goal, tuple(n.strip() for n in m[3].split(","))))
-        return ChainSpec(tuple(stages), serial, threads)
+        return ChainSpec(tuple(stages), serial, threads, mask)
 
     @staticmethod
     def parse(text: str) -> ChainSpec:

@@ -14,6 +14,8 @@ _BATCH_NORM = _aten._native_batch_norm_legit_no_training.default
 #: Ops that fill a tensor: cheaper where they are than as data.
 _FILLS = ("full", "zeros", "ones", "empty", "scalar_tensor", "fill")
 _LIKES = tuple(f"{name}_like" for name in _FILLS)
+#: What masks are made of: left in the graph where they are made of positions alone, so that it can be seen which.
+_OF_POSITIONS = ("arange", "unsqueeze", "view", "expand", "add", "sub", "le", "lt", "ge", "gt", "logical_and")
 _CASTS = (torch.ops.prims.convert_element_type.default, _aten._to_copy.default)
 #: A result that is so much larger than what it is made from is no constant worth keeping (elements).
 _GROWTH, _SMALL = 2, 1 << 16
@@ -88,18 +90,21 @@ def fold_constants(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
     """
     _merge_equal(graph, constants)
     known: dict[Node, torch.Tensor] = dict(constants)
+    positions: set[Node] = set()
     for node in graph.nodes:
         if node.op == "call_function" and _is_known(node, known):
             value = node.target(*torch.fx.map_arg(node.args, known.get), **torch.fx.map_arg(node.kwargs, known.get))
             if isinstance(value, torch.Tensor) and not _grows(node, value, known):
                 known[node] = value
+                if _is_of_positions(node, positions):
+                    positions.add(node)
     # Products widen matrices as they read them, and have instructions for narrow ones.
     for node in reversed(list(known)):
         if _widens(node, known) and any(user not in known for user in node.users):
             del known[node]
     first = next(iter(graph.nodes))
     for node in list(known):
-        if node.op == "placeholder" or _is_fill(node):
+        if node.op == "placeholder" or node in positions:
             continue
         users = [user for user in node.users if user not in known]
         if users:
@@ -157,8 +162,11 @@ def _grows(node: Node, value: torch.Tensor, known: dict[Node, torch.Tensor]) -> 
     return value.numel() > max(_GROWTH * read, _SMALL)
 
 
-def _is_fill(node: Node) -> bool:
-    return (
-        isinstance(node.target, torch._ops.OpOverload)
-        and node.target._schema.name.removeprefix("aten::") in _FILLS + _LIKES
-    )
+def _is_of_positions(node: Node, positions: Container[Node]) -> bool:
+    """Whether it is a fill, or integers or truth values that follow from where they are."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    name = node.target._schema.name.removeprefix("aten::")
+    if name in _FILLS + _LIKES:
+        return True
+    inside = name in _OF_POSITIONS and all(each in positions for each in node.all_input_nodes)
+    return inside and not node.meta["val"].is_floating_point()

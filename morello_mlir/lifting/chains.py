@@ -11,6 +11,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from morello_mlir.chains import ChainSpec, Stage
+from morello_mlir.chains.masks import Mask, mask_made_by
 from morello_mlir.chains.refine import as_stage
 from morello_mlir.dialect import NestOp, SpecOp, build_chain_op, is_nest, is_spec
 from morello_mlir.errors import SpecError
@@ -183,7 +184,39 @@ class Chains:
             spec = ChainSpec(tuple(stages), threads == 1, 0 if threads == 1 else threads)
         except SpecError:
             return None
+        spec = self._with_mask(members, spec)
         return Chain(tuple(members), spec, tuple(operands))
+
+    def _with_mask(self, members: list[Member], spec: ChainSpec) -> ChainSpec:
+        """`spec` with what is known of a mask of its softmax, if the nest that makes it shows something."""
+        for i, name in enumerate(spec.stages[1].reads):
+            writer = self._only_writer(members[1], i) if name.startswith("x") and len(members) > 2 else None
+            found = writer and mask_made_by(writer, spec.dims[1], spec.stages[0].shape[2])
+            if found:
+                try:
+                    return replace(spec, mask=Mask(name, *found))
+                except SpecError:
+                    continue
+        return spec
+
+    def _only_writer(self, member: Member, i: int) -> NestSpec | None:
+        """The nest that alone writes to the memory of an input, all of it, before the member runs."""
+        place = member.places[i]
+        alloc = _alloc(place.base)
+        calls = _users(alloc) if alloc is not None and place.offset is None and not place.start else None
+        if calls is None:
+            return None
+        known = [self._member(call) for call in calls]
+        bases = _bases(alloc)
+        writers = [m for each in known for m in each if m.out.base in bases]
+        if not all(known) or len(writers) != 1 or writers[0].call.block != member.call.block:
+            return None
+        (writer,) = writers
+        ops = [o.operation for o in member.call.block.operations]
+        whole = writer.out.offset is None and not writer.out.start
+        if not whole or ops.index(writer.call) > ops.index(member.call) or not isinstance(writer.goal, NestSpec):
+            return None
+        return writer.goal
 
     def _may_gather(self, chain: Chain) -> bool:
         """Whether the members may all run where the last one does, and none but itself overlaps the output."""

@@ -12,11 +12,12 @@ from mlir import ir
 
 from ..chains import ChainSpec
 from ..chains.online import Form
-from ..chains.schedule import Loop, Node, Online, PackRhs, Stages, has_hole, parse
+from ..chains.schedule import Loop, Node, Online, PackRhs, Skip, Stages, has_hole, parse
 from ..chains.search import chain_search_for
 from ..chains.space import RHS, Point
 from ..dialect import ChainOp
 from ..errors import ScheduleError, SpecError
+from ..nests.search import nest_search_for
 from ..search import schedule
 from ..spec import Spec, dtype_bytes
 from ..targets import LINE, Target
@@ -35,12 +36,15 @@ from .views import NO_ARENA, Arena, Flat, Operand, View, operand_in
 @dataclass(frozen=True)
 class Env:
     """What a part of a schedule is emitted into. operands: by name, inputs and output as their part of the chain.
-    packed: the panels of rhs, by stage."""
+    packed: the panels of rhs, by stage. row: the first one, of the whole. finite: where what is masked is skipped, the
+    i1 that says whether it may be."""
 
     point: Point
     operands: dict[str, Operand]
     arena: Arena
     packed: dict[int, Operand] = field(default_factory=dict)
+    row: Index = 0
+    finite: str = ""
 
 
 class Emitter:
@@ -63,6 +67,8 @@ class Emitter:
             return most * point.shares(node)
         if isinstance(node, PackRhs):
             return self._pack_bytes(point, node) + self.scratch(point.pack(node, self.target), node.body)
+        if isinstance(node, Skip):
+            return LINE + self.scratch(point.skip(), node.body)
         if isinstance(node, Online):
             return scratch_bytes(Form(point, node.size, node.home, self.target))
         assert isinstance(node, Stages)
@@ -90,9 +96,11 @@ class Emitter:
             self._loop(b, node, env)
         elif isinstance(node, PackRhs):
             self._pack(b, node, env)
+        elif isinstance(node, Skip):
+            self._skip(b, node, env)
         elif isinstance(node, Online):
             form = Form(env.point, node.size, node.home, self.target)
-            OnlineEmitter(b, form, node, env.operands, env.packed).emit(env.arena)
+            OnlineEmitter(b, form, node, env.operands, env.packed).emit(env.arena, self._seen(b, env))
         else:
             assert isinstance(node, Stages)
             self._stages(b, node, env)
@@ -113,7 +121,7 @@ class Emitter:
         for name, operand in env.operands.items():
             has = at == 0 or name in self._rows(point.spec)
             parts[name] = operand.tile(b, at, start, size) if has else operand
-        return replace(env, point=point, operands=parts)
+        return replace(env, point=point, operands=parts, row=b.add(env.row, start) if at else env.row)
 
     def _rows(self, spec: ChainSpec) -> set[str]:
         """The operands that have m as their second dim: all but those that are rhs."""
@@ -130,6 +138,32 @@ class Emitter:
         operand = operand_in(b, env.arena, start, view, view.shape_with_padding)
         self.emit(b, node.body, replace(env, point=below, packed={**env.packed, node.stage: operand}))
 
+    # ------------------------------------------------------------ masks
+
+    def _skip(self, b: Builder, node: Skip, env: Env) -> None:
+        """Whether 0 times all that is weighed is 0: only then may it be left out."""
+        below, goal = env.point.skip(), env.point.finite()
+        view = View(goal.operands[-1].dtype, (1, 1, 1), (1, 1, 1))
+        room = operand_in(b, env.arena, self.scratch(below, node.body), view, view.sizes)
+        weighed = env.operands[env.point.spec.stages[2].reads[RHS]].as_memref(b)
+        solution = nest_search_for(self.target).solve(goal)
+        emit_goal(b, goal, solution.schedule, [weighed, room], self.target)
+        zero = b.index(0)
+        total = b.value(f"memref.load {room.name}[{zero}, {zero}, {zero}] : {room.view.type}")
+        none = b.constant("0.0", view.dtype)
+        finite = b.value(f"arith.cmpf oeq, {total}, {none} : {view.dtype}")
+        self.emit(b, node.body, replace(env, point=below, finite=finite))
+
+    def _seen(self, b: Builder, env: Env) -> str:
+        """How many columns the rows of a tile look at; "" for all."""
+        mask, columns = env.point.spec.mask, env.point.spec.stages[0].shape[2]
+        if mask is None or not env.finite:
+            return ""
+        beyond = b.index(b.add(env.row, env.point.dims[1] + mask.above))
+        least = b.value(f"arith.maxsi {beyond}, {b.index(0)} : index")
+        most = b.value(f"arith.minsi {least}, {b.index(columns)} : index")
+        return b.value(f"arith.select {env.finite}, {most}, {b.index(columns)} : index")
+
     # ------------------------------------------------------------ threads
 
     def _fork(self, b: Builder, node: Loop, env: Env) -> None:
@@ -143,6 +177,8 @@ class Emitter:
         if each:
             args.append(env.arena.base(b))
             types.append("memref<i8>")
+        args.append(b.index(env.row))
+        types.append("index")
         thread = b.name()
         name = self._function(b, node, env, names, threads, each)
         zero, one, many = (b.index(i) for i in (0, 1, threads))
@@ -161,8 +197,9 @@ class Emitter:
         if each:
             parameters.append(f"%scratch: memref<i8> {{llvm.align = {ALIGNMENT} : i64}}")
             arena = Arena.from_base(b, "%scratch", each * threads).slice(b, "%thread", each)
-        parameters.append("%thread: index")
-        self._share(b, node, replace(env, operands=operands, arena=arena), threads)
+        parameters += ["%row: index", "%thread: index"]
+        row: Index = env.row if isinstance(env.row, int) else "%row"
+        self._share(b, node, replace(env, operands=operands, arena=arena, row=row), threads)
         body = b.text()
         digest = hashlib.blake2s(f"{body} {parameters}".encode(), digest_size=5).hexdigest()
         name, count = f"morello_chain_{digest}", 0

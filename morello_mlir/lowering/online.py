@@ -31,7 +31,8 @@ class OnlineEmitter:
         self.packed = packed
         self.operands = {name: o.as_memref(b) for name, o in operands.items()}
 
-    def emit(self, arena: Arena) -> None:
+    def emit(self, arena: Arena, seen: str = "") -> None:
+        """seen: the SSA name of how many columns are looked at, the first block aside; all without it."""
         form, b = self.form, self.b
         self.operands |= self._rooms(arena)
         size, full = form.size, form.columns - form.rest
@@ -39,11 +40,22 @@ class OnlineEmitter:
         self._part("scores", texts, 0, size)
         self._part("start", texts, 0, size)
         self._part("weigh", texts, 0, size, first=True)
-        if full > size:
-            with b.loop(size, full, size) as at:
-                self._block(texts, at, size)
-        if form.rest:
-            self._block({**texts, **dict(zip(REST, self.node.rest, strict=True))}, full, form.rest)
+        rest = {**texts, **dict(zip(REST, self.node.rest, strict=False))}
+        if full > size and seen:
+            at, end = b.name(), b.value(f"arith.minui {seen}, {b.index(full)} : index")
+            b.line(f"scf.for {at} = {b.index(size)} to {end} step {b.index(size)} {{")
+            self._block(texts, at, size)
+            b.line("}")
+        elif full > size:
+            with b.loop(size, full, size) as iv:
+                self._block(texts, iv, size)
+        if form.rest and seen:
+            more = b.value(f"arith.cmpi ugt, {seen}, {b.index(full)} : index")
+            b.line(f"scf.if {more} {{")
+            self._block(rest, full, form.rest)
+            b.line("}")
+        elif form.rest:
+            self._block(rest, full, form.rest)
         self._part("finish", texts, 0, size)
 
     def _block(self, texts: Mapping[str, str], at: Index, width: int) -> None:

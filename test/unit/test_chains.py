@@ -11,7 +11,7 @@ from small_target import CHEAP_FORKS, SMALL
 
 from morello_mlir.actions import scale
 from morello_mlir.chains import ChainSpec, is_chain
-from morello_mlir.chains.schedule import Hole, Loop, Node, PackRhs, Stages, form_of, has_hole, parse, to_text
+from morello_mlir.chains.schedule import Hole, Loop, Node, PackRhs, Skip, Stages, form_of, has_hole, parse, to_text
 from morello_mlir.chains.search import ChainSearch
 from morello_mlir.chains.space import Point
 from morello_mlir.errors import ScheduleError, SpecError
@@ -45,6 +45,16 @@ def narrow(b: int, m: int, d: int, n: int, e: int, threading: str = "serial") ->
     return ChainSpec.parse(text.replace(SOFTMAX, body))
 
 
+def masked(b: int, m: int, d: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
+    """Attention with a mask that hides what is above the diagonal, x2."""
+    text = str(attention(b, m, d, n, e, threading))
+    row = [s if z > 1 else 0 for s, z in zip((0, n, 1), (b, m, n), strict=True)]
+    body = SOFTMAX.replace("x0", "v").replace('"m', '"v = select(cmp(ne, x0, 0:i8), x1, -inf:f32); m')
+    text = text.replace("of t1, x2", "of t1, x3 | x2 = 0 above 0").replace("of t0 |", "of x2, t0 |")
+    text = text.replace("scan], (f32", f"scan], (i8, GL, {row}), (f32").replace(SOFTMAX, body)
+    return ChainSpec.parse(text) if m > 1 and n > 1 else attention(b, m, d, n, e, threading)
+
+
 def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
     """(x0 @ x1) @ x2."""
     return ChainSpec.parse(
@@ -56,7 +66,7 @@ def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") 
 SIZES = st.integers(1, 9)
 CHAINS = st.builds(
     lambda make, sizes, threading: make(*sizes, threading),
-    st.sampled_from([attention, products, narrow]),
+    st.sampled_from([attention, products, narrow, masked]),
     st.tuples(SIZES, SIZES, SIZES, SIZES, SIZES),
     st.sampled_from(["serial", "parallel 2", "parallel 3", "parallel"]),
 )
@@ -261,6 +271,8 @@ def _random(point: Point, target, data) -> Node:  # type: ignore[no-untyped-def]
                 except ScheduleError:
                     continue
                 return replace(step, body=tiles(below))
+        if at.spec.mask is not None and data.draw(st.booleans()):
+            return Skip(tiles(at.skip()))
         return tiles(at)
 
     def tiles(at: Point) -> Node:

@@ -314,6 +314,30 @@ def test_attention(name):
     assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
 
 
+def _hidden(x: Any) -> Any:
+    return x.masked_fill(torch.triu(torch.ones(x.shape[-2:], dtype=torch.bool), 2), -math.inf)
+
+
+def _seen(x: Any) -> Any:
+    i, j = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
+    return torch.where(j <= i[:, None], x, -math.inf)
+
+
+CAUSAL = {
+    "is_causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), "0 above 0"),
+    "masked_fill of triu": (lambda q, k, v: torch.softmax(_hidden(q @ k.transpose(-2, -1)), -1) @ v, "1 above 1"),
+    "where of aranges": (lambda q, k, v: torch.softmax(_seen(q @ k.transpose(-2, -1)), -1) @ v, "0 above 0"),
+}
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_what_causal_masks_hide_is_known(name):
+    function, known = CAUSAL[name]
+    compiled = check(function, *(randn(1, 2, 130, 16) for _ in range(3)))
+    (chain,) = (s["spec"] for s in compiled.compiled.specs if s["spec"].startswith("Chain("))
+    assert f" = {known}" in chain
+
+
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_attention_of_half_precision(name, dtype):

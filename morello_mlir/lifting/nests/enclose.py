@@ -10,9 +10,10 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from ..emit import SCHEDULE
-from .group import VIEWS, users
+from .group import users
 from .record import MEMBER, NEST, Access, Record
 from .space import Nest
+from .structured import VIEWS
 
 
 def enclose(nest: Nest) -> Any:

@@ -20,12 +20,11 @@ from morello_mlir.nests import Body, BodyBuilder
 from ..outcome import NotLifted
 from .combine import Reductions
 from .index import Index, NotLinear, Split, covers, delinearize, dims_of, linearize, points
-from .price import is_cheap, is_transposed
+from .price import is_cheap, is_mask, is_transposed
 from .scalars import Scalars, constant, dtype_of
 from .space import Nest, Read, Space, Written
-from .structured import Structured
+from .structured import VIEWS, Structured
 
-VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 #: A nest has no more ops than this.
 MOST_OPS = 64
 #: And no more operands than this.
@@ -354,6 +353,8 @@ class _Builder:
             raise NotLifted("a transpose is read by several passes")
         every = range(len(sizes)) if dims.intersection(self.space.scanned) or not self.space.scanned else None
         times = points(every if every is not None else self.space.parallel, sizes)
+        if self.space.scanned and times > math.prod(op.op.results[0].type.shape) and is_mask(op):
+            raise NotLifted("a mask of positions is stored")
         if times > math.prod(op.op.results[0].type.shape) and not is_cheap(op):
             rest = frozenset(range(len(sizes))) - dims
             reduction = None if self.space.scanned else self._reduction_behind(op, points(rest, sizes))

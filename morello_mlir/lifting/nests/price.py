@@ -9,7 +9,7 @@ from mlir import ir
 
 from .index import dims_of
 from .scalars import ops_of
-from .structured import Structured
+from .structured import VIEWS, Structured
 
 #: What may be computed again at every point instead of being stored once: so many ops, none of them costly.
 CHEAP_OPS = 2
@@ -37,6 +37,28 @@ def _bytes(value: Any) -> int:
     except AttributeError:
         width = 64
     return math.prod(kind.shape) * max(width, 8) // 8
+
+
+def is_mask(op: Structured) -> bool:
+    """Whether it computes truth values of positions alone. Stored, it can be seen which these are, and chains, whose
+    tiles know no positions, can read them."""
+    return str(op.op.results[0].type.element_type) == "i1" and _is_of_positions(op.op)
+
+
+def _is_of_positions(op: Any) -> bool:
+    """Whether a linalg op, and what it reads, are made of `linalg.index` and constants."""
+    if op.name == "linalg.fill" or op.name == "arith.constant":
+        return True
+    if op.name in VIEWS:
+        return not isinstance(op.operands[0].owner, ir.Block) and _is_of_positions(op.operands[0].owner.operation)
+    if not op.name.startswith("linalg.") or len(op.results) != 1:
+        return False
+    block = op.regions[0].blocks[0]
+    used = [v for v, a in zip(op.operands, block.arguments, strict=False) if any(True for _ in a.uses)]
+    inside = any(o.operation.name == "linalg.index" for o in block.operations)
+    return (inside or bool(used)) and all(
+        not isinstance(v.owner, ir.Block) and _is_of_positions(v.owner.operation) for v in used
+    )
 
 
 def is_transposed(op: Structured) -> bool:

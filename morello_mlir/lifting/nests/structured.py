@@ -11,6 +11,8 @@ from ..contraction import declared_iterators, indexing_maps, is_structured, oper
 from ..outcome import NotLifted
 from .index import Index
 
+#: Reshapes, which move nothing.
+VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 _PURE = ("arith.", "math.", "linalg.index", "linalg.yield")
 
 

@@ -1,0 +1,89 @@
+"""What is known of a mask: that it hides, in every row, all columns beyond the row's own number and some more.
+
+    x2 = 0 above 0
+
+says of an input with m rows and n columns that x2[b, i, j] is 0 wherever j > i + 0; `= 1`, that it is not 0 there. A
+softmax that puts -inf where x2 says so then gives nothing to these columns, and `skip what is masked` leaves them out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..errors import SpecError
+from ..nests import NestSpec
+from ..nests.body import Body
+
+#: Masks of more elements are not looked at.
+LARGEST = 1 << 24
+_MASK = re.compile(r"\s*(x[0-9]{1,3})\s*=\s*([01])\s+above\s+(-?[0-9]{1,9})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """name: of the input; value: 0, or 1 for what is not 0, wherever the column is more than `above` beyond the row."""
+
+    name: str
+    value: int
+    above: int
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value} above {self.above}"
+
+    @staticmethod
+    def is_text(line: str) -> bool:
+        return _MASK.fullmatch(line) is not None
+
+    @staticmethod
+    def parse(line: str) -> Mask:
+        m = _MASK.fullmatch(line)
+        if m is None:
+            raise SpecError(f"cannot read the mask '{line.strip()}': expected x2 = 0 above 0")
+        return Mask(m[1], int(m[2]), int(m[3]))
+
+    def columns(self, last_row: int, columns: int) -> int:
+        """How many columns, from the first on, the rows up to `last_row` may see."""
+        return min(columns, max(0, last_row + self.above + 1))
+
+
+def hides(body: Body, k: int, value: int, at: int) -> bool:
+    """Whether value number `at` is -inf wherever input k is 0 (value 0), or is not (value 1)."""
+    v = body.values
+    while v[at].op == "cast":
+        at = v[at].args[0]
+    if v[at].op != "select":
+        return False
+    condition, kept, other = v[at].args
+    test = v[condition]
+    if test.op != "cmp" or test.attr not in ("ne", "eq"):
+        return False
+    x, zero = (v[a] for a in test.args)
+    if (x.op, x.attr) != ("input", k) or zero.op != "const" or zero.number != 0:
+        return False
+    hidden = kept if (test.attr == "ne") == bool(value) else other
+    return v[hidden].op == "const" and v[hidden].attr == "-inf"
+
+
+@lru_cache(maxsize=64)
+def mask_made_by(nest: NestSpec, rows: int, columns: int) -> tuple[int, int] | None:
+    """(value, above) of a mask, rows x columns, that a nest makes of positions alone; None of others."""
+    if nest.inputs or len(nest.body.outputs) != 1 or any(nest.scan) or rows * columns > LARGEST:
+        return None
+    if nest.dims != (rows, columns) or nest.operands[0].strides != (columns, 1) or nest.operands[0].dtype != "i8":
+        return None
+    (made,) = nest.evaluate([])
+    return None if made.shape != (rows, columns) else _above(made != 0)
+
+
+def _above(mask: np.ndarray) -> tuple[int, int] | None:
+    best: tuple[int, int] | None = None
+    for value in (0, 1):
+        i, j = np.nonzero(mask != bool(value))
+        above = int((j - i).max()) if len(i) else -mask.shape[0]
+        if above < mask.shape[1] - 1 and (best is None or above < best[1]):
+            best = (value, above)
+    return best

@@ -1,0 +1,66 @@
+// RUN: morello-opt %s --split-input-file --pass-pipeline='builtin.module(morello-group,morello-fuse,morello-bufferize,morello-lift{nests=true},morello-chain,canonicalize)' 2>/dev/null | FileCheck %s
+
+// A mask that is made of positions: what it hides is known.
+// CHECK-LABEL: func.func @causal
+// CHECK: "morello.chain5"
+// CHECK-SAME: "t1 = Softmax({{.*}}) of x2, t0"
+// CHECK-SAME: "x2 = 0 above 1"
+#id = affine_map<(b, m, n) -> (b, m, n)>
+#mask = affine_map<(b, m, n) -> (m, n)>
+#row = affine_map<(b, m, n) -> (b, m)>
+#two = affine_map<(m, n) -> (m, n)>
+func.func @causal(%q: tensor<2x5x3xf32>, %k: tensor<2x3x7xf32>, %v: tensor<2x7x4xf32>) -> tensor<2x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %one = arith.constant 1 : index
+  %me = tensor.empty() : tensor<5x7xi1>
+  %mask = linalg.generic {indexing_maps = [#two], iterator_types = ["parallel", "parallel"]} outs(%me : tensor<5x7xi1>) {
+  ^bb0(%c: i1):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %last = arith.addi %i, %one : index
+    %p = arith.cmpi sle, %j, %last : index
+    linalg.yield %p : i1
+  } -> tensor<5x7xi1>
+  %e = tensor.empty() : tensor<2x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<2x5x3xf32>, tensor<2x3x7xf32>) outs(%f : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %masked = linalg.generic {indexing_maps = [#mask, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%mask, %s : tensor<5x7xi1>, tensor<2x5x7xf32>) outs(%e : tensor<2x5x7xf32>) {
+  ^bb0(%a: i1, %b: f32, %c: f32):
+    %p = arith.select %a, %b, %least : f32
+    linalg.yield %p : f32
+  } -> tensor<2x5x7xf32>
+  %w = linalg.softmax dimension(2) ins(%masked : tensor<2x5x7xf32>) outs(%e : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %oe = tensor.empty() : tensor<2x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  %o = linalg.batch_matmul ins(%w, %v : tensor<2x5x7xf32>, tensor<2x7x4xf32>) outs(%of : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  return %o : tensor<2x5x4xf32>
+}
+
+// -----
+
+// One that is given: nothing is known of it.
+// CHECK-LABEL: func.func @given
+// CHECK: "morello.chain5"
+// CHECK-NOT: above
+#id = affine_map<(b, m, n) -> (b, m, n)>
+#mask = affine_map<(b, m, n) -> (m, n)>
+func.func @given(%mask: tensor<5x7xi1>, %q: tensor<2x5x3xf32>, %k: tensor<2x3x7xf32>, %v: tensor<2x7x4xf32>) -> tensor<2x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<2x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<2x5x3xf32>, tensor<2x3x7xf32>) outs(%f : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %masked = linalg.generic {indexing_maps = [#mask, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%mask, %s : tensor<5x7xi1>, tensor<2x5x7xf32>) outs(%e : tensor<2x5x7xf32>) {
+  ^bb0(%a: i1, %b: f32, %c: f32):
+    %p = arith.select %a, %b, %least : f32
+    linalg.yield %p : f32
+  } -> tensor<2x5x7xf32>
+  %w = linalg.softmax dimension(2) ins(%masked : tensor<2x5x7xf32>) outs(%e : tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %oe = tensor.empty() : tensor<2x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  %o = linalg.batch_matmul ins(%w, %v : tensor<2x5x7xf32>, tensor<2x7x4xf32>) outs(%of : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  return %o : tensor<2x5x4xf32>
+}
