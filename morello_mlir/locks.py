@@ -25,9 +25,9 @@ _waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
 #: Held over a fork: one fork at a time, and what it holds.
 _forking = threading.RLock()
 _held: list[Any] = []
-#: Seconds after which a fork looks again, and after which it waits no longer: what it holds then (other libraries have
-#: locks of theirs) may be what is needed to go on.
-_PAUSE, _MOST = 0.0005, 30.0
+#: Seconds after which a fork looks again, and how often it does: what it holds then (other libraries have locks of
+#: theirs) may be what is needed to go on. Not by the clock, which goes on while the process is stopped.
+_PAUSE, _TRIES = 0.0005, 50_000
 
 
 def lock() -> Any:
@@ -120,8 +120,9 @@ def _before_fork() -> None:
     """Takes all locks that forks wait for at once. None is held while another is waited for, so their order does not
     matter."""
     _forking.acquire()
-    end = time.monotonic() + _MOST
-    while not _take_all(list(_waited_for)) and time.monotonic() < end:
+    for _ in range(_TRIES):
+        if _take_all(list(_waited_for)):
+            return
         time.sleep(_PAUSE)
 
 
