@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +129,18 @@ def test_the_first_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     exec(first[: first.index("layer(x)") + len("layer(x)")], known)
     assert "to_accum" in capsys.readouterr().out
     np.testing.assert_allclose(known["y"], np.full((197, 768), 769.0))
+
+
+def test_what_the_readme_shows_is_printed() -> None:
+    """Line by line, with other numbers: costs and times change."""
+
+    def shape(text: str) -> list[str]:
+        text = re.sub(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", "#", text)
+        return [line.replace("(memo)", "(search)").replace("(shipped)", "(search)") for line in text.splitlines()]
+
+    command, *shown = _code(ROOT / "README.md").partition("morello-run")[2].partition("\n\n")[0].splitlines()
+    args = [*shlex.split(command), "--threads", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "morello_mlir.tools.run", *args], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert shape(done.stdout + done.stderr) == shape("\n".join(shown))
