@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -245,31 +246,37 @@ def merge(into: Store, source: Store, wanted: Callable[[Row], bool] = lambda row
     there is kept. What optima reach is united.
     """
     out = Merged()
-    for row in source.rows():
-        if not wanted(row):
-            continue
-        try:
-            record = decode(row.key, row.data)
-        except DamagedRecord:
-            out.damaged += 1
-            continue
-        for table in tables_of(record):
-            _add(into, row, table, out)
+    # All of one key together: what is known of it is read once, and what is new is one transaction.
+    for (space, _), rows in groupby(filter(wanted, source.rows()), key=lambda row: (row.space, row.key)):
+        known: dict[str, dict[str, Record]] = {}
+        new: dict[str, list[Record]] = {}
+        for row in rows:
+            try:
+                tables = tables_of(decode(row.key, row.data))
+            except DamagedRecord:
+                out.damaged += 1
+                continue
+            for table in tables:
+                if table.key not in known:
+                    known[table.key] = {r.shape: r for r in into.get(space, table.key)}
+                added = _added(row, table, known[table.key], out)
+                if added is not None:
+                    known[table.key][added.shape] = added
+                    new.setdefault(row.target, []).append(added)
+        for target, records in new.items():
+            into.put(space, target, records)
     return out
 
 
-def _add(into: Store, row: Row, record: Record, out: Merged) -> None:
-    """Adds one table to `into`, unless it is there."""
-    known = {r.shape: r for r in into.get(row.space, record.key)}
+def _added(row: Row, record: Record, known: dict[str, Record], out: Merged) -> Record | None:
+    """What is to be written of one table, of whose key `known` is there, by shape; None where it is there already."""
     if record.shape in known and record.complete:
         same = _same_policy(known[record.shape], record)
         out.known += same
         out.conflicts += not same
-        return
-    if not record.complete:
-        record = _united(row, record, known)
-    into.put(row.space, row.target, [record])
+        return None
     out.added += 1
+    return record if record.complete else _united(row, record, known)
 
 
 def _same_policy(a: Record, b: Record) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..actions import Action, TableKey, action_of, scale, spec_of
+from ..cached import cached_property
 from ..errors import MorelloError
 from ..search.schedule import parse
 from ..search.tables import AXES
@@ -57,11 +58,11 @@ class Record:
     extents: tuple[tuple[int, ...], ...] = ()
     _number: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def is_off_scale(self) -> bool:
         return not all(on_scale(s) for axis in self.sizes for s in axis)
 
-    @property
+    @cached_property
     def shape(self) -> str:
         """What tells the records of one key apart."""
         if self.variants:

@@ -164,6 +164,20 @@ def test_conflicts_keep_what_is_there(filled, tmp_path):
     assert manage.merge(into, other, lambda r: r.space == "elsewhere/1").added == 1
 
 
+def test_what_is_known_of_a_key_is_read_once(filled, tmp_path, monkeypatch):
+    row = next(Store(filled).rows())
+    record = decode(row.key, row.data)
+    rows, *others = record.sizes
+    source, into, asked = Store(tmp_path / "source"), Store(tmp_path / "into"), []
+    source.put(row.space, row.target, [record])
+    source.put(row.space, row.target, [replace(record, sizes=((*rows[:-1], odd), *others)) for odd in (997, 1009)])
+    get = Store.get
+    monkeypatch.setattr(Store, "get", lambda self, *name: asked.append(name) or get(self, *name))
+    assert manage.merge(into, source).added == 3
+    assert asked == [(row.space, row.key)]
+    assert list(into.rows()) == list(source.rows())
+
+
 def test_pack(filled, capsys, tmp_path):
     copy = tmp_path / "copy"
     assert run(capsys, "memo", "export", copy, "--memo", filled)[0] == 0
