@@ -189,9 +189,14 @@ class Chains:
 
     def _with_mask(self, members: list[Member], spec: ChainSpec) -> ChainSpec:
         """`spec` with what is known of a mask of its softmax, if the nest that makes it shows something."""
-        for i, name in enumerate(spec.stages[1].reads):
-            writer = self._only_writer(members[1], i) if name.startswith("x") and len(members) > 2 else None
-            found = writer and mask_made_by(writer, spec.dims[1], spec.stages[0].shape[2])
+        softmax, columns = spec.stages[1], spec.stages[0].shape[2]
+        for i, name in enumerate(softmax.reads):
+            if len(members) < 3 or not name.startswith("x") or not isinstance(softmax.goal, NestSpec):
+                continue
+            # Read as it was written: of one that is transposed the rows hide something else.
+            as_written = softmax.goal.operands[i].strides[1:] == (columns, 1)
+            writer = self._only_writer(members[1], i) if as_written else None
+            found = writer and mask_made_by(writer, spec.dims[1], columns)
             if found:
                 try:
                     return replace(spec, mask=Mask(name, *found))

@@ -64,3 +64,42 @@ func.func @given(%mask: tensor<5x7xi1>, %q: tensor<2x5x3xf32>, %k: tensor<2x3x7x
   %o = linalg.batch_matmul ins(%w, %v : tensor<2x5x7xf32>, tensor<2x7x4xf32>) outs(%of : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
   return %o : tensor<2x5x4xf32>
 }
+
+// -----
+
+// One that is read with rows for columns hides what was written below the diagonal: nothing is known of it.
+// CHECK-LABEL: func.func @transposed
+// CHECK: "morello.chain5"
+// CHECK-NOT: above
+#id = affine_map<(b, m, n) -> (b, m, n)>
+#mask = affine_map<(b, m, n) -> (n, m)>
+#row = affine_map<(b, m, n) -> (b, m)>
+#two = affine_map<(m, n) -> (m, n)>
+func.func @transposed(%q: tensor<2x6x3xf32>, %k: tensor<2x3x6xf32>, %v: tensor<2x6x4xf32>) -> tensor<2x6x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %one = arith.constant 1 : index
+  %me = tensor.empty() : tensor<6x6xi1>
+  %mask = linalg.generic {indexing_maps = [#two], iterator_types = ["parallel", "parallel"]} outs(%me : tensor<6x6xi1>) {
+  ^bb0(%c: i1):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %last = arith.addi %i, %one : index
+    %p = arith.cmpi sle, %j, %last : index
+    linalg.yield %p : i1
+  } -> tensor<6x6xi1>
+  %e = tensor.empty() : tensor<2x6x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<2x6x3xf32>, tensor<2x3x6xf32>) outs(%f : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %masked = linalg.generic {indexing_maps = [#mask, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%mask, %s : tensor<6x6xi1>, tensor<2x6x6xf32>) outs(%e : tensor<2x6x6xf32>) {
+  ^bb0(%a: i1, %b: f32, %c: f32):
+    %p = arith.select %a, %b, %least : f32
+    linalg.yield %p : f32
+  } -> tensor<2x6x6xf32>
+  %w = linalg.softmax dimension(2) ins(%masked : tensor<2x6x6xf32>) outs(%e : tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %oe = tensor.empty() : tensor<2x6x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+  %o = linalg.batch_matmul ins(%w, %v : tensor<2x6x6xf32>, tensor<2x6x4xf32>) outs(%of : tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+  return %o : tensor<2x6x4xf32>
+}
