@@ -108,13 +108,14 @@ def connect_to_read(path: Path, how: str) -> sqlite3.Connection:
 
 
 def _check_format(connection: sqlite3.Connection) -> bool:
-    """True for a memo that we can read, False for an empty file. Raises ForeignFile for anything else."""
+    """True for a memo that we can read, False for an empty file that is not marked as another program's. Raises
+    ForeignFile for anything else."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if owner == APPLICATION_ID and version in READABLE:
         return True
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables == 0:
+    if tables == 0 and (owner == APPLICATION_ID or (owner, version) == (0, 0)):
         return False
     if owner == APPLICATION_ID:
         raise ForeignFile(f"it is a memo of format {version}, this is {FORMAT}")

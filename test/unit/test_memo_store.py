@@ -250,6 +250,19 @@ def test_other_formats_and_databases_are_left_alone(path, caplog):
     assert other.read_bytes() == before and "something else" in caplog.text
 
 
+@pytest.mark.parametrize("mark", ["application_id", "user_version"])
+def test_what_others_marked_is_left_alone_also_while_it_has_no_tables(path, caplog, mark):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(path) as c:
+        c.execute(f"PRAGMA {mark} = 77")
+    before, batch = path.read_bytes(), records(8, 8, 16)
+    store = Store(path)
+    put_all(store, batch)
+    assert same(store, batch), "answers are kept in memory"
+    store.close()
+    assert path.read_bytes() == before and "something else" in caplog.text
+
+
 # ---------------------------------------------------------------- disks
 
 
