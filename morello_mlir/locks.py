@@ -1,8 +1,7 @@
 """What forks do to locks. A child has the locks as they are at that moment, and none of the threads that hold them.
 
 `lock` is for what a child may find half done, since Python shows it whole: the child finds it free. Where other code is
-in the middle of something, with locks of its own, a fork waits (`forks_wait_for`). And
-what is made once a process.
+in the middle of something, with locks of its own, a fork waits (`forks_wait_for`). And what is made once a process.
 """
 
 from __future__ import annotations
@@ -121,7 +120,12 @@ def _before_fork() -> None:
     matter."""
     _forking.acquire()
     for _ in range(_TRIES):
-        if _take_all(list(_waited_for)):
+        try:
+            locks = list(_waited_for)
+        except RuntimeError:
+            # Another thread has made one meanwhile.
+            continue
+        if _take_all(locks):
             return
         time.sleep(_PAUSE)
 

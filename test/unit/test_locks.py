@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
+from collections import deque
 
 import pytest
 from thread_support import at_once
 
-from morello_mlir.locks import lock, once
+from morello_mlir.locks import forks_wait_for, lock, once
 
 
 def test_threads_that_come_first_together_get_one() -> None:
@@ -49,3 +52,33 @@ def test_a_child_finds_locks_free() -> None:
     with held:
         (child,) = at_once([fork])
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_takes_the_locks_while_others_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[object] = []
+    kept: deque[object] = deque(maxlen=1000)
+    done = threading.Event()
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+
+    def make() -> None:
+        while not done.is_set():
+            kept.append(forks_wait_for(threading.RLock()))
+
+    def fork() -> None:
+        try:
+            for _ in range(60):
+                child = os.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+        finally:
+            done.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        at_once([make, fork])
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failed
