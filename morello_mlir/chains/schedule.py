@@ -16,8 +16,8 @@
 
 `tile` and `parallel tile` loop over tiles of b or m; all stages do their part of one before the next. `pack` packs an
 operand that all tiles need once for all of them. `skip what is masked` leaves out blocks of columns of the online form
-that a mask hides. `bufferize` says where the intermediate results of a tile live: to a
-memory, or in the place of another. Every stage then has a schedule of its own kind, or `?`.
+that a mask hides. `bufferize` says where the intermediate results of a tile live: to a memory, or in the place of
+another. Every stage then has a schedule of its own kind, or `?`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The optimum of a chain: an exhaustive choice of what is packed, tile sizes and homes, above the optima of its stages.
 
 The declared space: threads share b (one each) or tiles of m, or one does it all; b is tiled by 1; the rhs of any
-contraction may be packed for all tiles; what a known mask hides may be skipped;
-m is tiled by any size of the scale, or not; each intermediate result lives in
-L2 or GL, or in the place of another that it may overwrite. A remainder has the homes that are best for it. (Homes that
-leave a stage with all operands in GL and less than all of L2 are not tried: no table has such states.) A tile of
-attention may also have its online form (see `online_search`).
+contraction may be packed for all tiles; what a known mask hides may be skipped; m is tiled by any size of the scale, or
+not; each intermediate result lives in L2 or GL, or in the place of another that it may overwrite. A remainder has the
+homes that are best for it. (Homes that leave a stage with all operands in GL and less than all of L2 are not tried: no
+table has such states.) A tile of attention may also have its online form (see `online_search`).
 """
 
 from __future__ import annotations
