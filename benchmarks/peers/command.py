@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--isa", choices=ISAS, default="native", help=limit)
     parser.add_argument("--rounds", type=int, default=DEFAULT_ROUNDS)
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="length of a sample")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write peers.json, peers.md, peers.svg and peers.log there"
-    )
+    files = "write peers.json, peers.md, peers.log and, of square products, peers.svg there"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=files)
     parser.add_argument("--list", action="store_true", help="print the libraries and the rows, and stop")
     return parser
 
@@ -87,4 +87,7 @@ def _compare(
         (options.out / "peers.md").write_text(text, encoding="utf-8")
         record = {"about": about, "rows": [row.record() for row in rows]}
         (options.out / "peers.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        plot.plot(rows, options.out / "peers.svg")
+        if why := plot.plot(rows, options.out / "peers.svg"):
+            # One of an earlier run would be taken for a picture of this one.
+            (options.out / "peers.svg").unlink(missing_ok=True)
+            print(f"no peers.svg: {why}", file=sys.stderr)

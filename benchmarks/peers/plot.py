@@ -11,15 +11,15 @@ from .report import OURS, PEAK, Row
 GROUP = "square"
 
 
-def plot(rows: Sequence[Row], path: Path) -> bool:
-    """Writes an SVG of the square products; False where there are none, or matplotlib is not installed."""
+def plot(rows: Sequence[Row], path: Path) -> str:
+    """Writes an SVG of the square products. Returns why not (nothing to show, or no matplotlib), or "" if it did."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        return False
+        return "matplotlib is not installed"
     own = sorted((r for r in rows if r.workload.group == GROUP and r.of(PEAK)), key=lambda r: r.workload.m)
     if not own:
-        return False
+        return f"it shows rows of {GROUP}/ beside {PEAK}, and this run has none"
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots()
     names = dict.fromkeys([OURS, *(p.peer for r in own for p in r.peers)])
@@ -35,7 +35,7 @@ def plot(rows: Sequence[Row], path: Path) -> bool:
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small", ncols=2)
     figure.savefig(path)
-    return True
+    return ""
 
 
 def _share(row: Row, name: str) -> float | None:

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +106,12 @@ def test_a_worker_that_dies_is_replaced() -> None:
 
 def test_the_command_writes_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--only", "tiny/4x4x4,tiny/5x7x3", "--peers", "numpy", "--rounds", "2", "--seconds", "1e-4"]
+    (tmp_path / "peers.svg").write_text("of an earlier run", encoding="utf-8")
     assert command.main([*arguments, "--out", str(tmp_path)], {"host": "this"}) == 0
-    assert "| 5x7x3 |" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "| 5x7x3 |" in captured.out
+    assert "no peers.svg: " in captured.err
+    assert not (tmp_path / "peers.svg").exists()
     record = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
     assert [r["workload"] for r in record["rows"]] == ["tiny/4x4x4", "tiny/5x7x3"]
     results = record["rows"][0]["results"]
@@ -146,6 +151,13 @@ def test_ratios_are_to_the_best_peer() -> None:
 
 def test_the_picture_needs_matplotlib_and_squares(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    assert plot.plot([_row(64), _row(128)], tmp_path / "a.svg")
+    assert plot.plot([_row(64), _row(128)], tmp_path / "a.svg") == ""
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
-    assert not plot.plot([], tmp_path / "b.svg")
+    assert "square/" in plot.plot([], tmp_path / "b.svg")
+    assert not (tmp_path / "b.svg").exists()
+
+
+def test_without_matplotlib_the_picture_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "matplotlib" in plot.plot([_row(64)], tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()
