@@ -386,6 +386,38 @@ def test_transformer_layers():
     check(nn.MultiheadAttention(16, 2, batch_first=True), *(randn(1, 5, 16) for _ in range(3)))
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "padding", "both"])
+@pytest.mark.parametrize("form", ["relu", "gelu", "norm first"])
+def test_transformer_layers_without_gradients(form, mask):
+    """torch calls one op for the whole layer then."""
+    options: Any = {"norm_first": form == "norm first", "activation": "relu" if form == "relu" else "gelu"}
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, **options).eval()
+    padding = torch.tensor([[mask == "padding"] * 5, [False] * 3 + [True] * 2]) if mask in ("padding", "both") else None
+    causal = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1) if mask in ("causal", "both") else None
+    compiled = torch.compile(layer, backend="morello", options={"threads": 1})
+    x = randn(2, 5, 16)
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.simplefilter("error", EagerFallback)
+        wanted = layer(x, src_mask=causal, src_key_padding_mask=padding)
+        got = compiled(x, src_mask=causal, src_key_padding_mask=padding)
+    torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_attention_modules_without_gradients(wanted, averaged):
+    module = nn.MultiheadAttention(16, 2, batch_first=True).eval()
+    x = randn(2, 5, 16)
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.simplefilter("error", EagerFallback)
+        compiled = torch.compile(
+            lambda x: module(x, x, x, need_weights=wanted, average_attn_weights=averaged), backend="morello"
+        )
+        torch.testing.assert_close(
+            compiled(x), module(x, x, x, need_weights=wanted, average_attn_weights=averaged), rtol=1e-4, atol=1e-5
+        )
+
+
 def test_attention_with_heads_inside():
     """Of a module, whose heads lie inside of the sequence: one chain."""
     module = nn.MultiheadAttention(48, 3, batch_first=True).eval()
