@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import frontends
     from .api import CompiledModule, compile
 
-__all__ = ["CompiledModule", "__version__", "compile"]
+__all__ = ["CompiledModule", "__version__", "compile", "frontends"]
 
 # In a checkout `dialect` and `passes` stand beside this folder, which Python sees first if it is started there.
 if not Path(__file__).with_name("dialect").is_dir():
@@ -31,6 +32,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("morello-mlir")
+    if name == "frontends":
+        from importlib import import_module
+
+        return import_module(".frontends", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+#: `import morello_mlir` is enough for `morello_mlir.frontends.onnx`; the packages are imported with the frontend.
+FRONTENDS = ("jax", "onnx", "torch")
+
 
 def need(module: str, extra: str) -> Any:
     """A module of an optional package. extra: which of this package's extras brings it.
@@ -24,6 +27,17 @@ def need(module: str, extra: str) -> Any:
             f"this needs '{package}', which cannot be imported ({error}): pip install 'morello-mlir[{extra}]'",
             name=package,
         ) from error
+
+
+def __getattr__(name: str) -> Any:
+    """A frontend, imported when it is first used."""
+    if name in FRONTENDS:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *FRONTENDS})
 
 
 class EagerFallback(UserWarning):

@@ -29,6 +29,25 @@ def test_importing_it_loads_no_mlir(module: str) -> None:
     assert not {"mlir", "llvmlite", "numba", "torch", "jax"} & set(loaded)
 
 
+def test_importing_it_is_enough_for_frontends() -> None:
+    code = (
+        "import sys, morello_mlir; f = morello_mlir.frontends; print(f.EagerFallback.__name__, *dir(f))\n"
+        "print('torch' in sys.modules, hasattr(morello_mlir, 'front'), hasattr(f, 'tensorflow'))"
+    )
+    first, second = python(code).splitlines()
+    assert first.startswith("EagerFallback ") and {"jax", "onnx", "torch"} <= set(first.split())
+    assert second == "False False False"
+
+
+@pytest.mark.parametrize("frontend", ["jax", "onnx", "torch"])
+def test_a_frontend_without_its_packages_says_what_to_install(frontend: str) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('jax', 'onnx', 'torch', 'torch_mlir')))\n"
+        f"import morello_mlir\ntry: morello_mlir.frontends.{frontend}\nexcept ImportError as error: print(error)"
+    )
+    assert "pip install 'morello-mlir[" in python(code)
+
+
 @pytest.mark.parametrize("tool", ["opt", "run", "main"])
 def test_every_tool_prints_its_help_without_mlir(tool: str) -> None:
     code = (
