@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..locks import forks_wait_for
+from ..locks import forks_wait_for, lock
 from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, move_aside, named
 from .record import DamagedRecord, Record, decode, encode
 from .schema import (
@@ -68,8 +67,9 @@ class Store:
         self.path = path
         self.writable = writable and path is not None
         self.dropped = 0
-        # SQLite has locks of its own, for all connections, that a child would find taken.
-        self._lock = forks_wait_for(threading.RLock())
+        # SQLite has locks of its own, for all connections, that a child would find taken. Should it take too long, the
+        # child finds at least this one free.
+        self._lock = forks_wait_for(lock())
         self._pid = os.getpid()
         self._run = f"{self._pid}-{time.time_ns():x}"
         self._counts: dict[str, int] = {}

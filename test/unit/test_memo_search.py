@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from memo_support import SMALL, in_child, search_with, solved
 
+from morello_mlir import locks
 from morello_mlir.actions import child_specs, key_of
 from morello_mlir.errors import ScheduleError
 from morello_mlir.memo import locate
@@ -359,8 +360,11 @@ def test_the_writer_gives_way_and_nobody_waits_for_it(tmp_path):
     assert search_with(tmp_path / "memo").solve(matmul_spec(8, 8, 16)).source == "memo"
 
 
-def test_a_fork_while_tables_are_written(tmp_path):
-    """A child has none of its parent's threads, and waits for none of their locks."""
+@pytest.mark.parametrize("ends", [True, False], ids=["that end", "that take too long to be waited for"])
+def test_a_fork_while_tables_are_written(tmp_path, monkeypatch, ends):
+    """A child has none of its parent's threads, and waits for none of their locks; the fork waits for the file's."""
+    if not ends:
+        monkeypatch.setattr(locks, "_TRIES", 3)
     memo, gate, held = Memo(SMALL, Store(tmp_path / "memo"), wait=False), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -372,7 +376,10 @@ def test_a_fork_while_tables_are_written(tmp_path):
     assert search.solve(matmul_spec(8, 8, 16)).source == "search"
     memo._executor().submit(hold)
     held.wait()
+    if ends:
+        threading.Timer(0.1, gate.set).start()
     child = in_child(lambda: os._exit(search.solve(matmul_spec(8, 12, 16)).source != "search"))
+    assert gate.is_set() == ends
     try:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
