@@ -10,12 +10,13 @@ from ..actions import key_of
 from ..chains import ChainSpec, is_chain
 from ..errors import ScheduleError
 from ..memo.answers import answer_space
+from ..memo.locate import OFF
 from ..memo.version import space_of
 from ..memo.winners import Winner
 from ..nests import NestSpec, is_nest
 from ..search.schedule import has_hole, parse, to_text
 from ..search.solution import Solved
-from ..search.solve import Search
+from ..search.solve import Search, search_for
 from ..spec import Spec
 from ..targets import Target, thread_count
 
@@ -143,4 +144,4 @@ def threads_of(goal: Goal, target: Target) -> int:
 def check_winner(winner: Winner, target: Target) -> None:
     """Checks the schedule of a winner of any kind of goal. Raises ScheduleError, SpecError."""
     goal = parse_goal(winner.spec)
-    kind_of(goal, Search(target)).legal(goal, winner.schedule)
+    kind_of(goal, search_for(target, OFF)).legal(goal, winner.schedule)
