@@ -89,9 +89,7 @@ def test_masks_of_positions(body: str, found: tuple[int, int]) -> None:
 
 
 def test_masks_of_data() -> None:
-    nest = NestSpec.parse(
-        'Map([6, 9], (i8, L2, [9, 1]), (i8, L2, [9, 1]), "y = neg(x0)", serial)'.replace("neg", "abs")
-    )
+    nest = NestSpec.parse('Map([6, 9], (i8, L2, [9, 1]), (i8, L2, [9, 1]), "y = abs(x0)", serial)')
     assert mask_made_by(nest, 6, 9) is None
 
 
