@@ -34,13 +34,13 @@ def compile(
 
     Raises InputError (no such file, no model), CompileError (an op that torch-mlir does not lower).
     """
-    return CompiledOnnxModel(_with_shapes(_loaded(model), shapes or {}), options)
+    return CompiledOnnxModel(_with_shapes(_loaded(model), shapes or {}), options, _name(model))
 
 
 def import_model(model: str | os.PathLike[str] | bytes | Any) -> tuple[Any, dict[int | str, np.ndarray]]:
     """A model (as for `compile`) as a module (an `mlir.ir.Module`) of one function on tensors, and the contents of
     those of its arguments, by position, that are large weights. Raises InputError, CompileError."""
-    text, constants, _ = to_linalg(_loaded(model))
+    text, constants, _ = to_linalg(_loaded(model), _name(model))
     return importer.clean(text), constants
 
 
@@ -51,10 +51,10 @@ _UNSIGNED = {2: np.uint8, 4: np.uint16, 12: np.uint32, 13: np.uint64}
 class CompiledOnnxModel:
     """`m(*inputs)` or `m(name=input)` runs the model. inputs, outputs: their names. `compiled` is what is inside."""
 
-    def __init__(self, model: Any, options: Mapping[str, Any]):
+    def __init__(self, model: Any, options: Mapping[str, Any], name: str = "the model"):
         from morello_mlir import compile as compile_module
 
-        text, constants, self.inputs = to_linalg(model)
+        text, constants, self.inputs = to_linalg(model, name)
         self.outputs = tuple(each.name for each in model.graph.output)
         self._unsigned = tuple(_UNSIGNED.get(each.type.tensor_type.elem_type) for each in model.graph.output)
         self.compiled: CompiledModule = compile_module(importer.clean(text), constants=constants, **options)
@@ -79,6 +79,11 @@ class CompiledOnnxModel:
         return results if isinstance(found, tuple) else results[0]
 
 
+def _name(model: Any) -> str:
+    """What messages call a model: its file, if it comes from one."""
+    return "the model" if isinstance(model, (bytes, onnx.ModelProto)) else os.fspath(model)
+
+
 def _loaded(model: Any) -> Any:
     if isinstance(model, onnx.ModelProto):
         copy = onnx.ModelProto()
@@ -91,8 +96,7 @@ def _loaded(model: Any) -> Any:
     except OSError as error:
         raise InputError(f"{model}: cannot read the model: {error.strerror or error}") from error
     except Exception as error:
-        where = "the model" if isinstance(model, bytes) else f"{model}"
-        raise InputError(f"{where}: not an ONNX model: {error}") from error
+        raise InputError(f"{_name(model)}: not an ONNX model: {error}") from error
 
 
 def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int]]) -> Any:
@@ -108,10 +112,10 @@ def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int]]) -> Any:
     return model
 
 
-def to_linalg(model: Any) -> tuple[str, dict[int | str, np.ndarray], tuple[str, ...]]:
+def to_linalg(model: Any, name: str = "the model") -> tuple[str, dict[int | str, np.ndarray], tuple[str, ...]]:
     """A model (which is changed) as MLIR text; contents of arguments of its function; and the names of the others.
 
-    Raises CompileError.
+    name: of the model, for messages. Raises CompileError.
     """
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
@@ -127,9 +131,9 @@ def to_linalg(model: Any) -> tuple[str, dict[int | str, np.ndarray], tuple[str, 
         module = info.create_module(context=context)
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
     except Exception as error:
-        raise CompileError(f"torch-mlir cannot import the model: {first_line(error)}") from error
+        raise CompileError(f"{name}: torch-mlir cannot import it: {first_line(error)}") from error
     names = [each.name for each in inferred.graph.input]
-    importer.run(module, importer.FROM_ONNX, "the model")
+    importer.run(module, importer.FROM_ONNX, name)
     constants: dict[int | str, np.ndarray] = {i: weights[n] for i, n in enumerate(names) if n in weights}
     return str(module), constants, tuple(n for n in names if n not in weights)
 

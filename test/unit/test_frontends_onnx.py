@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from morello_mlir.errors import CompileError, InputError
+from morello_mlir.errors import CompileError, InputError, MorelloError
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("torch_mlir")
@@ -76,13 +76,21 @@ def test_what_is_no_model(tmp_path):
         frontend.compile(image_model(), shapes={"x": (1,)})
 
 
-def test_an_op_that_nobody_lowers():
+def test_an_op_that_nobody_lowers(tmp_path):
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
     out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
     graph = helper.make_graph([helper.make_node("Unheard", ["x"], ["y"], domain="mine")], "odd", [info], [out])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)])
     with pytest.raises(CompileError, match="torch-mlir cannot"):
         frontend.compile(model)
+    file = tmp_path / "odd.onnx"
+    file.write_bytes(model.SerializeToString())
+    for load in (frontend.compile, frontend.import_model):
+        with pytest.raises(CompileError, match=r"odd\.onnx"):
+            load(file)
+    file.write_bytes(b"")
+    with pytest.raises(MorelloError, match=r"odd\.onnx"):
+        frontend.compile(file)
 
 
 def test_products_of_bytes_with_zero_points():
