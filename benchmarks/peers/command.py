@@ -52,6 +52,11 @@ def main(arguments: Sequence[str], host: dict[str, str], window: Any = None) -> 
             print(f"{name}: {'installed' if there else 'not installed'}")
         print("\n".join(w.key for w in workloads))
         return 0
+    if options.out:
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--out: cannot make the folder '{options.out}': {error.strerror}")
     chosen = [p for n, p in known.items() if present[n] and (not wanted or n in wanted or n in report._NOT_PEERS)]
     if options.threads > 1:  # those two know one thread
         chosen = [p for p in chosen if p.name not in (report.PEAK, report.READ)]
@@ -65,10 +70,7 @@ def _compare(
     options: argparse.Namespace, workloads: Sequence[Any], chosen: Sequence[Any], about: dict[str, Any], window: Any
 ) -> None:
     """Measures the rows, prints them as they come and a table in the end, and writes files where that is wanted."""
-    log = None
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        log = options.out / "peers.log"
+    log = options.out / "peers.log" if options.out else None
     rows: list[report.Row] = []
     kept = {} if window is None else {"window": window}
     missing = about.pop("not installed")

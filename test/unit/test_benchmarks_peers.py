@@ -122,6 +122,7 @@ def test_the_command_writes_tables(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("wrong", [
     ["--only", "no-such-row"], ["--peers", "nobody"], ["--threads", "0"], ["--rounds", "0"], ["--isa", "mmx"],
+    ["--only", "tiny/4x4x4", "--out", "/dev/null"],
 ], ids=" ".join)  # fmt: skip
 def test_bad_options_are_refused(wrong: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
