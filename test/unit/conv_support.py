@@ -143,3 +143,16 @@ def apply_at_random(ops: list, target: Target, seed: int) -> None:
     with context():
         jobs = [(op, random_schedule(op.spec, target, pick)) for op in ops]
     apply_all(jobs, target)
+
+
+#: A small one, its filters a constant of the module.
+CONV = """
+func.func @f(%x: tensor<1x6x6x3xf32>, %w: tensor<3x3x3x8xf32> {morello.constant}) -> tensor<1x4x4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x4x8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x6x6x3xf32>, tensor<3x3x3x8xf32>)
+    outs(%i : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  return %c : tensor<1x4x4x8xf32>
+}
+"""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conv_support import CONV
 
 import morello_mlir
 from morello_mlir.chains import ChainSpec
@@ -79,18 +80,6 @@ def test_a_chain() -> None:
     q, k, w, v, y = numbers((3, 5, 4), (3, 4, 12), (12,), (3, 12, 6), (3, 5, 6))
     run(explained(found.spec, found.schedule, AVX2), q, k, w, v, y)
     np.testing.assert_allclose(y, softmax(q @ k * w) @ v, rtol=1e-4, atol=1e-5)
-
-
-CONV = """
-func.func @f(%x: tensor<1x6x6x3xf32>, %w: tensor<3x3x3x8xf32> {morello.constant}) -> tensor<1x4x4x8xf32> {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<1x4x4x8xf32>
-  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
-  %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x6x6x3xf32>, tensor<3x3x3x8xf32>)
-    outs(%i : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
-  return %c : tensor<1x4x4x8xf32>
-}
-"""
 
 
 def test_a_window_as_its_module_has_it(tmp_path: Path) -> None:

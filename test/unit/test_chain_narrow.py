@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_chain_numbers import online
+from test_chain_numbers import TILED, online
 
 import morello_mlir
 
@@ -85,26 +85,8 @@ def check(sizes: tuple[int, ...], dtype: str, **options) -> None:  # type: ignor
     np.testing.assert_allclose(got, want, rtol=_ULP[dtype], atol=ulps * _ULP[dtype])
 
 
-TILED = """tile b by 1:
-    pack rhs of stage 1 to GL as [b, n/8, k, n%8]
-    tile m by 3:
-        bufferize t0 to L2
-        bufferize t1 to L2
-        stage 1:
-            ?
-        stage 2:
-            ?
-        stage 3:
-            ?
-    rest:
-        bufferize t0 to GL
-        bufferize t1 to L2
-        stage 1:
-            ?
-        stage 2:
-            ?
-        stage 3:
-            ?"""
+#: Scores are f32 and weights narrow: they have no place in common.
+APART = TILED.replace("bufferize t1 in t0", "bufferize t1 to L2")
 
 
 @pytest.mark.parametrize(("dtype", "scores"), [("bf16", False), ("f16", True)])
@@ -115,7 +97,7 @@ TILED = """tile b by 1:
         ((2, 7, 5, 13, 3), "", "host"),
         ((1, 33, 20, 70, 17), "", "host"),
         ((2, 11, 4, 8, 17), "", "avx2"),
-        ((2, 10, 5, 16, 6), TILED, "avx2"),
+        ((2, 10, 5, 16, 6), APART, "avx2"),
     ],
 )
 def test_attention(sizes: tuple[int, ...], dtype: str, scores: bool, schedule: str, target: str) -> None:

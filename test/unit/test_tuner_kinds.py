@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conv_support import CONV
 
 import morello_mlir
 from morello_mlir.errors import CompileError, SpecError
@@ -36,16 +37,6 @@ CHAIN = (
     f"t1 = Softmax([2, 7, 12 scan], {HELD}, {HELD}, {SOFTMAX}, serial) of t0 | "
     f"y = Matmul([2, 7, 12, 6], {ROW}, {ROW}, {ROW}, serial) of t1, x2, serial)"
 )
-CONV = """
-func.func @f(%x: tensor<1x6x6x3xf32>, %w: tensor<3x3x3x8xf32> {morello.constant}) -> tensor<1x4x4x8xf32> {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<1x4x4x8xf32>
-  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
-  %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x6x6x3xf32>, tensor<3x3x3x8xf32>)
-    outs(%i : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
-  return %c : tensor<1x4x4x8xf32>
-}
-"""
 
 
 class Stopwatch:
