@@ -6,12 +6,14 @@ import ctypes
 import itertools
 import math
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from lowering_support import compile_module, context
 from mlir import ir
 
+from benchmarks import erf_table as fit
 from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.machine import Machine
 from morello_mlir.nests.lowering import erf_table, vector_math
@@ -32,6 +34,23 @@ REFERENCES = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sin": np.sin,
     "cos": np.cos,
+}
+#: What errors may be, in units in the last place of the exact result (docs/vector-math.md has what they are).
+ULPS = {
+    "exp": 1.1,
+    "exp2": 1.1,
+    "expm1": 1.6,
+    "log": 0.9,
+    "log2": 1.2,
+    "log10": 1.1,
+    "log1p": 1.5,
+    "tanh": 2.6,
+    "erf": 1.3,
+    "erf_by_tables": 1.0,
+    "rsqrt": 1.5,
+    "sin": 1.6,
+    "cos": 1.6,
+    "powf": 0.51,
 }
 SPECIAL = np.array(
     [
@@ -128,7 +147,7 @@ def test_errors(name: str, lanes: int, unroll: int, target: str) -> None:
         want = REFERENCES[name](x.astype(float))
     error = _errors(_run(name, lanes, unroll, x, target=target), want)
     worst = int(error.argmax())
-    assert error[worst] <= vector_math.ULPS[name], f"{name}({x[worst]!r}): {error[worst]}"
+    assert error[worst] <= ULPS[name], f"{name}({x[worst]!r}): {error[worst]}"
 
 
 def test_erf_by_tables() -> None:
@@ -141,7 +160,7 @@ def test_erf_by_tables() -> None:
     got = _run("erf", 16, 2, x, target="avx512")
     with np.errstate(all="ignore"):
         want = REFERENCES["erf"](x.astype(float))
-    assert _errors(got, want).max() <= vector_math.ULPS["erf_by_tables"]
+    assert _errors(got, want).max() <= ULPS["erf_by_tables"]
     ends = np.array([np.inf, -np.inf, 4, -4, 3.9375, 0.0, -0.0, np.nan], np.float32)
     np.testing.assert_array_equal(_run("erf", 16, 2, ends, target="avx512"), [1, -1, 1, -1, 1, 0, 0, np.nan])
     assert "vpermi2var" in _text("erf", 16, 1, "avx512")
@@ -154,8 +173,12 @@ def test_tables_of_erf() -> None:
     for i, (center, value) in enumerate(zip(erf_table.CENTERS, erf_table.VALUES, strict=True)):
         assert np.float32(center) == center and np.float32(value) == value
         assert abs(center - i / 8) <= 1 / 16
-        assert abs(math.erf(center) - value) <= (2**-29 if i < 16 else 2**-25)
-    assert erf_table.VALUES[-1] == 1.0 and round(8 * erf_table.TOP) == 31
+        assert abs(math.erf(center) - value) <= 2**-29 * value
+    assert erf_table.VALUES[-1] < 1.0 and round(8 * erf_table.TOP) == 31
+
+
+def test_tables_of_erf_are_what_the_fit_makes() -> None:
+    assert fit.text() == Path(erf_table.__file__).read_text()
 
 
 @pytest.mark.parametrize(("lanes", "unroll"), [(8, 1), (16, 2)])
@@ -172,7 +195,7 @@ def test_powers(lanes: int, unroll: int) -> None:
         want = np.power(x.astype(float), y.astype(float))
     error = _errors(_run("powf", lanes, unroll, x, y), want)
     worst = int(error.argmax())
-    assert error[worst] <= vector_math.ULPS["powf"], f"{x[worst]!r} ** {y[worst]!r}: {error[worst]}"
+    assert error[worst] <= ULPS["powf"], f"{x[worst]!r} ** {y[worst]!r}: {error[worst]}"
 
 
 @pytest.mark.parametrize(("lanes", "target"), [(8, "avx2"), (16, "avx2"), (8, "avx512"), (16, "avx512")])
