@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -12,6 +14,8 @@ from ..tuning import progress
 
 #: Characters of a goal that fit beside a bar.
 WIDTH = 60
+#: Seconds between two lines about something long, where no terminal shows a bar.
+PACE = 10.0
 
 
 class Lines:
@@ -97,3 +101,26 @@ def counting(what: str, total: int) -> Iterator[Any]:
             begun += 1
 
         yield say
+
+
+@contextmanager
+def now_and_then(line: Callable[[], str]) -> Iterator[None]:
+    """Prints what `line` says, and for how many seconds it has been going on, at the beginning and every `PACE` seconds
+    until the end."""
+    begun, ended = time.monotonic(), threading.Event()
+
+    def say() -> None:
+        print(f"{line()}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+
+    def go_on() -> None:
+        while not ended.wait(PACE):
+            say()
+
+    say()
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

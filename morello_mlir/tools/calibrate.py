@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..targets import TARGETS, Target, exact, get_target, refusal, this_host
 from ..targets.calibration import Calibration, path_of, store
+from ._progress import now_and_then
 
 if TYPE_CHECKING:
     from ..calibration.calibrate import Effort, Progress, Quality
@@ -177,9 +178,16 @@ def _schedule_list(measured: SpecMeasurements, target: Target) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A bar on a terminal, elsewhere a line now and then."""
     if not sys.stderr.isatty():
-        yield lambda what, done, total: None
+        now = ("beginning", 0, 1)
+
+        def note(what: str, done: int, total: int) -> None:
+            nonlocal now
+            now = (what, done, total)
+
+        with now_and_then(lambda: f"{now[0]}: {now[1]} of {now[2]}"):
+            yield note
         return
     from rich.console import Console
     from rich.progress import Progress as Bar

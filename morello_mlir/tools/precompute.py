@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import InputError
 from ..memo.locate import PACKAGED, SHIPPED
 from ..targets import Target, called, get_target, thread_count
+from ._progress import now_and_then
 
 #: Functions that can be precomputed.
 FUNCTIONS = ("matmul",)
@@ -220,9 +221,19 @@ def parse_size(text: str) -> int:
 
 @contextmanager
 def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar with the time that is left on a terminal, else nothing; yields what advances it."""
-    if not sys.stderr.isatty():
+    """A bar with the time that is left on a terminal, else a line now and then; yields what advances it."""
+    if not total:
         yield lambda goals: None
+        return
+    if not sys.stderr.isatty():
+        done = 0
+
+        def advance(goals: int) -> None:
+            nonlocal done
+            done += goals
+
+        with now_and_then(lambda: f"{name}: {done} of {total} goals"):
+            yield advance
         return
     from rich import progress as bars
     from rich.console import Console

@@ -23,6 +23,30 @@ def test_importing_it_imports_little_else() -> None:
     assert len(python(code).split()) < 30
 
 
+def test_command_lines_can_be_interrupted_before_they_have_imported_anything() -> None:
+    code = (
+        "import sys, signal, importlib.abc\n"
+        "class Interrupt(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'morello_mlir.tools._cli': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "before = set(sys.modules)\n"
+        "from morello_mlir.tools import start\n"
+        "print(*sorted(m for m in set(sys.modules) - before if not m.startswith('morello_mlir')))\n"
+        "print(start.morello(), start.opt(), start.run())"
+    )
+    imported, statuses = python(code).splitlines()
+    assert "pathlib" not in imported and statuses == "130 130 130"
+
+
+def test_console_scripts_are_there() -> None:
+    from importlib.metadata import entry_points
+
+    ours = {p.name: p for p in entry_points(group="console_scripts") if p.name.startswith("morello")}
+    assert sorted(ours) == ["morello", "morello-opt", "morello-run"]
+    assert all(callable(p.load()) for p in ours.values())
+
+
 @pytest.mark.parametrize("module", ["morello_mlir", "morello_mlir.dialect", "morello_mlir.passes.registry"])
 def test_importing_it_loads_no_mlir(module: str) -> None:
     loaded = python(f"import sys, {module}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))").split()

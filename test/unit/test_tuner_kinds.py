@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -260,6 +261,12 @@ def test_lines_and_bars(capfd, monkeypatch):
     with _progress.counting("timing", 2) as say:
         say("a")
     assert capfd.readouterr().err == "measuring Goal(1)\ntiming a\n"
+    monkeypatch.setattr(_progress, "PACE", 0.01)
+    done = iter(range(1000))
+    with _progress.now_and_then(lambda: f"{next(done)} of 1000"):
+        time.sleep(0.2)
+    first, second, *_ = capfd.readouterr().err.splitlines()
+    assert (first, second) == ("0 of 1000, 0 s", "1 of 1000, 0 s")
     monkeypatch.setattr(_progress.sys.stderr, "isatty", lambda: True, raising=False)
     with _progress.measuring(), progress.reporting("Goal [3]"):
         progress.stage("timing", 1, 2)
