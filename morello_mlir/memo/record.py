@@ -24,10 +24,9 @@ from ..search.tables import AXES
 from .boxes import NOTHING, Boxes
 from .coordinates import on_scale
 
-#: The record that `bytes_one_record_each` counts, one for every Spec: table number u32, sizes 3 x u16, limits 3 x u16
-#: (registers, L1, L2), action u16, cost f64.
-PLAIN_RECORD = struct.Struct("<I3H3HHd")
-PLAIN_BYTES = 4 + 6 + 6 + 2 + 8
+#: Bytes of the record that `bytes_one_record_each` counts, one for every Spec: table number u32, sizes 3 x u16, limits
+#: 3 x u16 (registers, L1, L2), action u16, cost f64.
+PLAIN_BYTES = struct.calcsize("<I3H3HHd")
 
 CHECKSUM_BYTES = 16
 

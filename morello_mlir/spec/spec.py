@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import SpecError, excerpt
@@ -304,9 +304,6 @@ class Spec:
         if out.dtype != self.then.sums:
             out = replace(out, dtype=self.then.sums, row_stride=None)
         return replace(self, operands=(*self.operands[:-1], out), then=None)
-
-    def with_limits(self, limits: Mapping[str, int]) -> Spec:
-        return replace(self, limits=tuple(limits.items())).canonical()
 
     def __str__(self) -> str:
         f = self.info

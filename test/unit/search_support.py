@@ -14,6 +14,11 @@ from morello_mlir.search.schedule import LOOPS, Hole
 from morello_mlir.targets import INFINITE
 
 
+def with_limits(spec, **limits):
+    """The same goal with that much left of some memories."""
+    return replace(spec, limits=tuple(limits.items())).canonical()
+
+
 def key_and_sizes(goal, target):
     return key_of(goal, target), dict(zip(goal.info.dims, goal.dims, strict=True))
 

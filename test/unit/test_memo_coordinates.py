@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_support import with_limits
 from small_target import SMALL
 
 from morello_mlir.actions import OperandState, TableKey, key_of, scale
@@ -134,14 +135,14 @@ def test_specs_have_coordinates_and_back(spec):
 def test_specs_that_share_a_coordinate_cost_the_same():
     search = Search(SMALL)
     for memories in (("L1", "L2", "L2"), ("L2", "L2", "L1")):
-        spec = Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, None) for m in memories)).with_limits({"L1": 5})
+        spec = with_limits(Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, None) for m in memories)), L1=5)
         assert search.cost(spec) == search.cost(spec_at(*coordinate(spec, SMALL), SMALL))
 
 
 def test_what_no_table_answers_has_no_coordinate():
     for spec in (matmul_spec(4, 4, 4), matmul_spec(4, 4, 4, b=2, accumulate=True)):
         assert coordinate(spec, AVX2) is None
-    assert coordinate(matmul_spec(4, 4, 4, accumulate=True).with_limits({"L1": 64}), AVX2) is None
+    assert coordinate(with_limits(matmul_spec(4, 4, 4, accumulate=True), L1=64), AVX2) is None
     assert coordinate(matmul_spec(4, 4, 4, accumulate=True), AVX2) is not None
 
 
@@ -154,8 +155,7 @@ def test_limits_that_cannot_matter_are_free():
 
 def test_how_many_specs_a_point_answers():
     """Counted one by one: far or not, every row stride class, every limit of L2 in whole steps."""
-    spec = Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, 4) for m in ("L1", "L2", "L2")))
-    spec = spec.with_limits({"L1": 4})
+    spec = with_limits(Spec("MatmulAccum", (1, 4, 6, 8), tuple(_operand(m, 4) for m in ("L1", "L2", "L2"))), L1=4)
     at = coordinate(spec, SMALL)
     strides = [1 << x for x in range(2, 18)]
     found = {
@@ -166,11 +166,15 @@ def test_how_many_specs_a_point_answers():
         for c in strides[:8]
         for step in range(5)
         if coordinate(
-            candidate := replace(
-                spec,
-                far=far,
-                operands=tuple(_operand(m, s) for m, s in zip(("L1", "L2", "L2"), (a, b, c), strict=True)),
-            ).with_limits({"L1": 4, "L2": 6 * step}),
+            candidate := with_limits(
+                replace(
+                    spec,
+                    far=far,
+                    operands=tuple(_operand(m, s) for m, s in zip(("L1", "L2", "L2"), (a, b, c), strict=True)),
+                ),
+                L1=4,
+                L2=6 * step,
+            ),
             SMALL,
         )
         == at

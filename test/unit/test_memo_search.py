@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from memo_support import SMALL, in_child, search_with, solved
+from search_support import with_limits
 
 from morello_mlir import locks
 from morello_mlir.actions import child_specs, key_of
@@ -150,7 +151,7 @@ def test_whole_tables_serve_other_goals(tmp_path):
 
 def test_goals_with_limits_of_their_own_are_not_mixed_up(tmp_path):
     path, spec = tmp_path / "memo", matmul_spec(6, 8, 16)
-    tight = spec.with_limits({"L1": 4, "VRF": 5})
+    tight = with_limits(spec, L1=4, VRF=5)
     for goal in (tight, spec, tight, spec):
         assert search_with(path).solve(goal).cost == Search(SMALL).cost(goal)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from search_support import with_limits
+
 from morello_mlir.memo.version import COST_MODEL
 from morello_mlir.search.schedule import to_text
 from morello_mlir.search.solve import Search
@@ -55,7 +57,7 @@ SPECS = (
     matmul_spec(32, 48, 64),
     matmul_spec(64, 64, 33, rhs="col_major"),
     matmul_spec(24, 9, 16, lhs="col_major", dtype="f64"),
-    matmul_spec(12, 16, 16, b=2, accumulate=True).with_limits({"L1": 40}),
+    with_limits(matmul_spec(12, 16, 16, b=2, accumulate=True), L1=40),
 )
 
 #: Of version COST_MODEL. When this fails, raise COST_MODEL in memo/version.py, rebuild the shipped memos and put the

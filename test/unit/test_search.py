@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_support import brute_force
+from search_support import brute_force, with_limits
 from small_target import CHEAP_FORKS, SMALL
 
 from morello_mlir.actions import action_of, child_specs, explore, key_of, limits_of
@@ -42,8 +42,8 @@ def parallel(threads, spec):
         matmul_spec(2, 3, 5, dtype="f64"),
         matmul_spec(3, 4, 9, const=("rhs",)),
         matmul_spec(2, 2, 8, b=2, rhs="col_major", const=("lhs", "rhs")),
-        matmul_spec(2, 16, 4).with_limits({"L1": 4, "L2": 12}),
-        matmul_spec(4, 2, 8).with_limits({"VRF": 4}),
+        with_limits(matmul_spec(2, 16, 4), L1=4, L2=12),
+        with_limits(matmul_spec(4, 2, 8), VRF=4),
         parallel(2, matmul_spec(5, 2, 6)),
         parallel(3, matmul_spec(7, 1, 5)),
         parallel(4, matmul_spec(5, 1, 3)),
@@ -125,7 +125,7 @@ def test_more_memory_never_costs_more(m, k, n):
     spec = matmul_spec(m, k, n)
     previous = None
     for amount in (2, 4, 6, 8):
-        cost = Search(SMALL).cost(spec.with_limits({"L1": amount, "L2": 3 * amount, "VRF": amount}))
+        cost = Search(SMALL).cost(with_limits(spec, L1=amount, L2=3 * amount, VRF=amount))
         assert previous is None or cost <= previous
         previous = cost
 
@@ -275,7 +275,7 @@ def test_what_cannot_be_searched():
         spec = "Matmul([1, 4, 4, 4], (i8, GL, row_major), (i8, GL, row_major), (f32, GL, row_major), serial)"
         Search(SMALL).solve(Spec.parse(spec))
     with pytest.raises(ScheduleError, match="no implementation fits"):
-        Search(SMALL).solve(matmul_spec(4, 4, 4).with_limits({"L2": 0}))
+        Search(SMALL).solve(with_limits(matmul_spec(4, 4, 4), L2=0))
 
 
 def test_explored_actions_are_what_schedules_name():
