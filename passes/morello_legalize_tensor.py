@@ -13,7 +13,7 @@ from morello_mlir.lifting.contraction import indexing_maps, is_structured
 
 from .base import Pass
 from .symbols import all_ops, functions
-from .types import DYNAMIC, function_type, is_memref, is_tensor
+from .types import DYNAMIC, function_type, is_memref, is_shaped, is_tensor, shape_of
 
 #: On a function: tensors were in it, so the buffers that bufferization allocates there are ours to free.
 HAD_TENSORS = "morello.had_tensors"
@@ -97,18 +97,29 @@ def _join(concat: Any) -> None:
     """Leaves out what adds nothing to a concatenation."""
     dim = ir.IntegerAttr(concat.attributes["dim"]).value
     kind = concat.results[0].type
-    kept = [value for value in concat.operands if value.type.shape[dim] != 0]
+    parts = [_uncast(value) for value in concat.operands]
+    kept = [value for value in parts if value.type.shape[dim] != 0]
     with ir.InsertionPoint(concat), concat.location:
         if kind.has_static_shape and 0 in kind.shape:
             new = tensor.EmptyOp(kind.shape, kind.element_type).result
         elif len(kept) == 1 and kept[0].type == kind:
             new = kept[0]
-        elif kept and len(kept) < len(concat.operands):
+        elif kept and len(kept) < len(parts):
             new = tensor.ConcatOp(kind, dim, kept).result
         else:
             return
     concat.results[0].replace_all_uses_with(new)
     concat.erase()
+
+
+def _uncast(value: Any) -> Any:
+    """The tensor itself, of one whose sizes a cast may have made unknown."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.cast":
+        source = value.owner.operands[0]
+        if not is_shaped(source.type) or shape_of(source.type).count(None) > shape_of(value.type).count(None):
+            break
+        value = source
+    return value
 
 
 def _generate(pad: Any) -> None:

@@ -208,6 +208,15 @@ def test_reshapes_are_read_through():
     assert found.startswith("Compose([12, 4 scan], (f32, GL, [4, 1]), (f32, GL, [4, 1]), ")
 
 
+def test_reshapes_to_rank_0_are_read_through():
+    p = Program()
+    x = p.argument(4, 12)
+    total = p.reduce("%y = arith.addf %a, %o : f32", x, [0, 1], "0.0", keep=True)
+    number = p.reshaped(p.map("%y = math.sqrt %a : f32", total, shape=(1, 1)), [], ())
+    (found,) = nests(p, p.map("%y = arith.divf %a, %b : f32", x, number, shape=(4, 12), maps=["", "()"]))
+    assert "sqrt" in body(found)
+
+
 def test_reshapes_that_cut_through_dims_end_a_nest():
     p = Program()
     x = p.argument(3, 4)

@@ -274,6 +274,8 @@ class _Builder:
         try:
             if view.name == "tensor.expand_shape":
                 return tuple(linearize([indices[d] for d in g], [result.shape[d] for d in g]) for g in groups)
+            if not groups:  # to a tensor of rank 0, from one of a single element
+                return (Index(),) * source.rank
             for index, group in zip(indices, groups, strict=True):
                 out += delinearize(index, [source.shape[d] for d in group], self.space.sizes)
         except Split as split:

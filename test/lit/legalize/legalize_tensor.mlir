@@ -63,6 +63,18 @@ func.func @empty_parts(%x: tensor<2x0xf32>, %y: tensor<2x3xf32>)
   return %p, %q, %r, %s : tensor<4x2xf32>, tensor<2x3xf32>, tensor<2x6xf32>, tensor<4x0xf32>
 }
 
+// Nor where casts hide that it is empty, as those of torch.roll by nothing.
+// CHECK-LABEL: func.func @hidden_empty_part
+// CHECK-SAME: (%[[X:.*]]: tensor<0x9xf32>, %[[Y:.*]]: tensor<1x9xf32>)
+// CHECK-NOT: tensor.concat
+// CHECK: return %[[Y]]
+func.func @hidden_empty_part(%x: tensor<0x9xf32>, %y: tensor<1x9xf32>) -> tensor<1x9xf32> {
+  %p = tensor.cast %x : tensor<0x9xf32> to tensor<?x9xf32>
+  %q = tensor.cast %y : tensor<1x9xf32> to tensor<?x9xf32>
+  %r = tensor.concat dim(0) %q, %p : (tensor<?x9xf32>, tensor<?x9xf32>) -> tensor<1x9xf32>
+  return %r : tensor<1x9xf32>
+}
+
 // CHECK-LABEL: func.func @other_parts
 // CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}} : (tensor<2x?xf32>, tensor<2x3xf32>)
 // CHECK: tensor.pad
