@@ -8,11 +8,16 @@ from dataclasses import fields
 class Hashed:
     """Keeps a node's hash: without it every look-up would walk the whole tree below.
 
-    Subclasses are frozen dataclasses that say `__hash__ = Hashed.__hash__` (or `dataclass` would write its own).
+    Subclasses are frozen dataclasses.
     """
 
     __slots__ = ("_hash",)
     _hash: int
+
+    def __init_subclass__(cls) -> None:
+        # `dataclass` writes a hash, one that walks the tree, for a class that does not say its own.
+        if "__hash__" not in vars(cls):
+            cls.__hash__ = Hashed.__hash__  # type: ignore[method-assign]
 
     def __hash__(self) -> int:
         try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from ..targets import Target, Tiles, ceil_div, fixed
 from .base import Condition
-from .kernel import CACHES, Form, KernelAction
+from .kernel import CACHES, Form, GroupKernel
 from .move import GROUP_BYTES
 from .state import Dims, TableKey, footprint, maximum, minimum
 
@@ -19,17 +19,13 @@ ROW_BYTES = 64
 SUMS = 4
 
 
-class TileKernel(KernelAction):
+class TileKernel(GroupKernel):
     """m x n, of any m: four tiles of sums at a time (4 x 1, 2 x 2 or 1 x 4, as n is), for which it runs over all of k.
 
     It reads lhs as it lies, rhs in panels in groups, and adds to the output in memory: the tiles of sums are loaded
     and stored there. What k lacks to whole rows of tiles is copied, with zeros after it.
     """
 
-    #: Elements in a group, and the dtypes of the inputs (lhs, rhs).
-    group: ClassVar[int]
-    inputs: ClassVar[tuple[tuple[str, str], ...]]
-    accumulates: ClassVar[str]
     accepts = (CACHES, CACHES, CACHES)
 
     @property
@@ -122,7 +118,6 @@ class AmxBf16(TileKernel):
     name = "amx_bf16"
     summary = "tile registers: 16 x 16 sums of bf16 pairs at a time, tdpbf16ps"
     group = 2
-    groups = (1, 2)
     inputs = (("bf16", "bf16"),)
     accumulates = "f32"
 
@@ -133,7 +128,6 @@ class AmxInt8(TileKernel):
     name = "amx_int8"
     summary = "tile registers: 16 x 16 sums of 8-bit quads at a time, tdpbusd and the like"
     group = 4
-    groups = (1, 4)
     inputs = (("u8", "i8"), ("i8", "u8"), ("i8", "i8"), ("u8", "u8"))
     accumulates = "i32"
 

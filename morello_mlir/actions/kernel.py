@@ -28,11 +28,14 @@ class KernelAction(Action):
     summary: ClassVar[str]
     #: Memories accepted for lhs, rhs and out.
     accepts: ClassVar[tuple[tuple[str, ...], ...]]
-    #: Sizes of groups (see `Layout.packed`) in which it takes inputs that are packed in groups.
-    groups: ClassVar[tuple[int, ...]] = (1,)
     #: Whether it takes inputs whose reduction goes through a window (see `Window`).
     windows: ClassVar[bool] = False
     rank = 0
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Sizes of groups (see `Layout.packed`) in which it takes inputs that are packed in groups."""
+        return (1,)
 
     def requires(self, key: TableKey, target: Target) -> Sequence[Condition]:
         out: list[Condition] = [
@@ -72,6 +75,19 @@ class KernelAction(Action):
 
     def label(self) -> str:
         return f"kernel {self.name}"
+
+
+class GroupKernel(KernelAction):
+    """A kernel whose instruction adds up the products of a group of k."""
+
+    #: Elements in a group, and the dtypes of the inputs (lhs, rhs) as the instruction takes them.
+    group: ClassVar[int]
+    inputs: ClassVar[tuple[tuple[str, str], ...]]
+    accumulates: ClassVar[str]
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return (1, self.group)
 
 
 def crosses(dim: str, size: Any, width: int) -> Callable[[], str]:
@@ -119,8 +135,11 @@ class Scalar(KernelAction):
     name = "scalar"
     summary = "scalar multiply-add loops, any strides"
     accepts = (CACHES, CACHES, CACHES)
-    groups = (1, 2, 4)
     windows = True
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return (1, 2, 4)
 
     def cost(self, key: TableKey, dims: Dims, target: Target) -> Any:
         m, k, n = dims["m"], dims["k"], dims["n"]

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..spec import is_float
 from ..targets import Target, ceil_div, fixed
 from .base import Condition
-from .kernel import CACHES, Form, KernelAction, crosses, streamed, vector_cycles
+from .kernel import CACHES, Form, GroupKernel, crosses, streamed, vector_cycles
 from .state import Dims, TableKey
 
 
-class PairKernel(KernelAction):
+class PairKernel(GroupKernel):
     """m x n register tile; every step takes a group of k, whose products one instruction adds up: it loads the vectors
     of a row of groups of rhs and broadcasts groups of lhs. What k lacks to whole groups counts as zeros.
     """
 
-    #: Elements in a group, and the dtypes of the inputs (lhs, rhs) as the instruction takes them.
-    group: ClassVar[int]
-    inputs: ClassVar[tuple[tuple[str, str], ...]]
-    accumulates: ClassVar[str]
     accepts = (CACHES, CACHES, ("VRF",))
 
     def wanted(self, key: TableKey, operand: int) -> tuple[str, ...]:
@@ -97,7 +93,6 @@ class DpBf16(PairKernel):
     name = "dpbf16"
     summary = "register tile of bf16 pairs: loads rows of rhs pairs, broadcasts pairs of lhs, vdpbf16ps"
     group = 2
-    groups = (1, 2)
     inputs = (("bf16", "bf16"),)
     accumulates = "f32"
 
@@ -109,7 +104,6 @@ class DpBusd(PairKernel):
     name = "dpbusd"
     summary = "register tile of 8-bit quads: loads rows of rhs quads, broadcasts quads of lhs, vpdpbusd"
     group = 4
-    groups = (1, 4)
     inputs = (("u8", "i8"), ("i8", "u8"), ("i8", "i8"))
     accumulates = "i32"
 
@@ -123,7 +117,6 @@ class MaddWd(PairKernel):
     name = "maddwd"
     summary = "register tile of i16 pairs: loads rows of rhs pairs, broadcasts pairs of lhs, vpmaddwd"
     group = 2
-    groups = (1, 2)
     inputs = (("i16", "i16"),)
     accumulates = "i32"
 

@@ -48,7 +48,6 @@ class Loop(Hashed):
     body: Node
     rest: Node | None = None
     threads: int = 0
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         word = "parallel tile" if self.threads else "tile"
@@ -64,7 +63,6 @@ class PackRhs(Hashed):
     memory: str
     form: str
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"pack rhs of stage {self.stage + 1} to {self.memory} as {self.form}"
@@ -76,7 +74,6 @@ class Skip(Hashed):
     stage would weigh is finite (what is not would be multiplied by 0)."""
 
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "skip what is masked"
@@ -89,7 +86,6 @@ class Stages(Hashed):
 
     homes: tuple[str, ...]
     schedules: tuple[str, ...]
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "stages"
@@ -104,7 +100,6 @@ class Online(Hashed):
     home: str
     schedules: tuple[str, ...]
     rest: tuple[str, ...] = ()
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"online n by {self.size}"

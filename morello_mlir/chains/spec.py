@@ -75,7 +75,6 @@ class ChainSpec(Hashed):
     serial: bool = True
     threads: int = 0
     mask: Mask | None = None
-    __hash__ = Hashed.__hash__
 
     def __post_init__(self) -> None:
         if len(self.stages) < 2:

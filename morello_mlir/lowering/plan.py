@@ -45,7 +45,6 @@ class Loop(Hashed):
     body: Plan
     rest: Plan | None
     apart: bool = False
-    __hash__ = Hashed.__hash__
 
     @property
     def trips(self) -> int:
@@ -66,7 +65,6 @@ class Parallel(Hashed):
     rest: Plan | None
     threads: int
     inner: int
-    __hash__ = Hashed.__hash__
 
     @property
     def trips(self) -> int:
@@ -82,7 +80,6 @@ class Sums(Hashed):
     threads: int
     view: View
     body: Parallel
-    __hash__ = Hashed.__hash__
 
     @property
     def bytes(self) -> int:
@@ -103,7 +100,6 @@ class Pack(Hashed):
     dtype: str
     body: Plan
     threads: int = 1
-    __hash__ = Hashed.__hash__
 
     @property
     def panels(self) -> View:
@@ -120,7 +116,6 @@ class PackShare(Hashed):
     dim: int
     width: int
     threads: int
-    __hash__ = Hashed.__hash__
 
     def extent(self, whole: int) -> int:
         """Elements along the packed dim for each thread, of `whole` for all."""
@@ -138,7 +133,6 @@ class Ahead(Hashed):
     group: int
     dtype: str
     body: Plan
-    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +141,6 @@ class Exchanged(Hashed):
 
     sizes: Sizes
     body: Plan
-    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +150,6 @@ class Registers(Hashed):
     sizes: Sizes
     body: Plan
     streams: bool = False
-    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +158,6 @@ class Leaf(Hashed):
 
     sizes: Sizes
     kernel: str
-    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +167,6 @@ class Leftover(Hashed):
     sizes: Sizes
     spec: Spec
     schedule: Node
-    __hash__ = Hashed.__hash__
 
 
 Plan: TypeAlias = Loop | Parallel | Sums | Pack | PackShare | Ahead | Exchanged | Registers | Leaf | Leftover

@@ -159,7 +159,6 @@ class NestSpec(Hashed):
     threads: int = 0
     far: bool = False
     among: int = 1
-    __hash__ = Hashed.__hash__
 
     def __post_init__(self) -> None:
         if not self.dims or len(self.dims) > MAX_DIMS:

@@ -47,7 +47,6 @@ class Pass(Hashed):
     unroll: tuple[tuple[str, int], ...] = ()
     online: int | None = None
     streaming: bool = False
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         words = [f"pass {', '.join(self.values)}"]
@@ -75,7 +74,6 @@ class Rows(Hashed):
     tile: tuple[tuple[str, int], ...]
     pipeline: int
     passes: tuple[Pass | Hole, ...]
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         words = ["rows", f"vector {self.vector}" + (f" by {self.vectors}" if self.vectors > 1 else "")]
@@ -92,7 +90,6 @@ class Stage(Hashed):
     values: tuple[str, ...]
     body: Node
     then: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"stage {', '.join(self.values)}"
@@ -109,7 +106,6 @@ class Partial(Hashed):
     body: Node
     rest: Node | None
     combine: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"partial {self.dim} by {self.size}"
@@ -120,7 +116,6 @@ class Reciprocal(Hashed):
     """Divisions by values that are the same along scan dims become multiplications by the reciprocal."""
 
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "reciprocal"

@@ -41,7 +41,6 @@ class ToAccum(Hashed):
     """Turns a function that overwrites its output into the accumulating one, whose first reduction step stores."""
 
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "to_accum"
@@ -52,7 +51,6 @@ class Exchange(Hashed):
     """The transposed problem: rhs^T becomes lhs, lhs^T rhs, and the output is its own transpose."""
 
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "exchange"
@@ -66,7 +64,6 @@ class Tile(Hashed):
     size: int
     body: Node
     rest: Node | None = None
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"tile {self.dim} by {self.size}"
@@ -80,7 +77,6 @@ class Split(Hashed):
     size: int
     body: Node
     rest: Node | None = None
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"split {self.dim} by {self.size}"
@@ -97,7 +93,6 @@ class Parallel(Hashed):
     rest: Node | None = None
     threads: int = 0
     adds: bool = False
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         over = f" over {self.threads}" if self.threads else ""
@@ -109,7 +104,6 @@ class Serial(Hashed):
     """One thread does the rest."""
 
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "serial"
@@ -123,7 +117,6 @@ class Move(Hashed):
     memory: str
     layout: str | None
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"move {self.operand} to {self.memory}" + (f" as {self.layout}" if self.layout else "")
@@ -136,7 +129,6 @@ class PackAhead(Hashed):
     operand: str
     layout: str
     body: Node
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"pack_ahead {self.operand} as {self.layout}"
@@ -147,7 +139,6 @@ class Kernel(Hashed):
     """A leaf: the kernel called `name` of the target."""
 
     name: str
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return f"kernel {self.name}"
@@ -156,8 +147,6 @@ class Kernel(Hashed):
 @dataclass(frozen=True, slots=True)
 class Hole(Hashed):
     """What the search is to fill in."""
-
-    __hash__ = Hashed.__hash__
 
     def label(self) -> str:
         return "?"

@@ -92,7 +92,6 @@ class _Point(Hashed):
     sizes: tuple[int, ...]
     left: tuple[int, ...]
     exchanged: bool = False
-    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)

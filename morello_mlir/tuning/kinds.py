@@ -34,22 +34,22 @@ class Kind:
     """What can be done with goals of one kind.
 
     goal: one in the form in which it is searched and remembered. solve: its cheapest schedule. cheapest: given that,
-    so many that differ in what a machine can tell, by rising cost. complete: a schedule with its holes filled. read: a
-    schedule from its text. whole: whether one has no holes. space: the name under which answers are kept.
+    so many that differ in what a machine can tell, by rising cost. complete: a schedule with its holes filled. space:
+    the name under which answers are kept. read: a schedule from its text. has_hole: whether one has holes.
     """
 
     goal: Callable[[Any], Any]
     solve: Callable[[Any], AnySolved]
     cheapest: Callable[[Any, int], Iterable[AnySolved]]
     complete: Callable[[Any, Any], AnySolved]
-    read: Callable[[str], Any]
-    whole: Callable[[Any], bool]
     space: str
+    read: Callable[[str], Any] = parse
+    has_hole: Callable[[Any], bool] = has_hole
 
     def legal(self, goal: Goal, text: str) -> AnySolved:
         """A schedule without holes, checked and priced. Raises ScheduleError, SpecError."""
         node = self.read(text)
-        if not self.whole(node):
+        if self.has_hole(node):
             raise ScheduleError("schedule: it has holes")
         return self.complete(goal, node)
 
@@ -58,13 +58,15 @@ def kind_of(goal: Goal, search: Search) -> Kind:
     """The kind of `goal`. search: for contractions; nests and chains are solved for its target, with its memo."""
     # Most programs need one of them, and each takes milliseconds to import.
     if isinstance(goal, ChainSpec):
+        from ..chains import schedule as chain
         from ..chains.search import chain_search_of
 
-        return _chains(chain_search_of(search))
+        return _kept_whole(chain_search_of(search), ChainSpec.canonical, chain.parse, chain.has_hole)
     if isinstance(goal, NestSpec):
         from ..nests.search import nest_search_of
 
-        return _nests(nest_search_of(search))
+        nests = nest_search_of(search)
+        return _kept_whole(nests, lambda spec: nests.goal(spec.canonical()))
     return _contractions(search, goal)
 
 
@@ -77,42 +79,16 @@ def _contractions(search: Search, goal: Spec) -> Kind:
     # Those with windows are kept as a whole, as nests are.
     windows = any(t.window for t in goal.operands)
     space = answer_space(search.target) if windows else space_of(search.target)
-    return Kind(
-        Spec.canonical,
-        search.solve,
-        cheapest,
-        search.complete,
-        parse,
-        lambda node: not has_hole(node),
-        space,
-    )
+    return Kind(Spec.canonical, search.solve, cheapest, search.complete, space)
 
 
-def _nests(search: NestSearch) -> Kind:
-    return Kind(
-        lambda spec: search.goal(spec.canonical()),
-        search.solve,
-        lambda best, count: search.cheapest(best.spec, count),
-        search.complete,
-        parse,
-        lambda node: not has_hole(node),
-        answer_space(search.target),
-    )
+def _kept_whole(search: NestSearch | ChainSearch, goal: Callable[[Any], Any], *text: Callable[[Any], Any]) -> Kind:
+    """A kind whose answers are kept as a whole. text: what reads its schedules and finds holes, where not as usual."""
 
+    def cheapest(best: AnySolved, count: int) -> Iterable[AnySolved]:
+        return search.cheapest(best.spec, count)
 
-def _chains(search: ChainSearch) -> Kind:
-    from ..chains.schedule import has_hole as chain_has_hole
-    from ..chains.schedule import parse as parse_chain
-
-    return Kind(
-        ChainSpec.canonical,
-        search.solve,
-        lambda best, count: search.cheapest(best.spec, count),
-        search.complete,
-        parse_chain,
-        lambda node: not chain_has_hole(node),
-        answer_space(search.target),
-    )
+    return Kind(goal, search.solve, cheapest, search.complete, answer_space(search.target), *text)
 
 
 def parse_goal(text: str) -> Goal:

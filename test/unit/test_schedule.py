@@ -125,3 +125,15 @@ def test_the_column_is_where_the_fault_is(line, column):
 def test_short_lines_are_quoted_whole():
     with pytest.raises(ScheduleError, match="schedule line 1: 'kernal scalar': unknown step"):
         parse("kernal scalar")
+
+
+def test_a_node_asks_what_is_below_for_its_hash_once():
+    asked = []
+
+    class Body(Hole):
+        def __hash__(self):
+            asked.append(self)
+            return 1
+
+    node = Tile("m", 4, Body())
+    assert hash(node) == hash(node) and len(asked) == 1
