@@ -144,3 +144,46 @@ def test_what_the_readme_shows_is_printed() -> None:
         [sys.executable, "-m", "morello_mlir.tools.run", *args], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert shape(done.stdout + done.stderr) == shape("\n".join(shown))
+
+
+RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+
+
+def _ratios(lines: list[str]) -> list[float]:
+    """The ratios to the best library of the table that follows, if one does before the next heading."""
+    rows: list[list[str]] = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif rows or line.startswith("#"):
+            break
+    column = next((i for i, name in enumerate(rows[0] if rows else ()) if name in ("ratio", "ours / best")), None)
+    return [] if column is None else [float(row[column].split()[0]) for row in rows[2:]]
+
+
+def test_results_say_what_their_tables_hold() -> None:
+    lines = RESULTS.splitlines()
+    checked = 0
+    for i, line in enumerate(lines):
+        said = re.search(r"geometric mean (\d+\.\d\d), worst (\d+\.\d\d)", line)
+        ratios = _ratios(lines[i + 1 :]) if said else []
+        if said and ratios:
+            mean = float(np.exp(np.log(ratios).mean()))
+            # Rows are rounded before the mean is taken of them.
+            assert abs(mean - float(said[1])) <= 0.0101 and min(ratios) == float(said[2]), line
+            checked += 1
+    assert checked > 5
+
+
+def test_at_a_glance_says_what_the_sections_do() -> None:
+    glance = re.search(r"## At a glance\n(.*?)\n## ", RESULTS, re.DOTALL)
+    assert glance is not None
+    for heading, rest in re.findall(r"^\| \[[^]]*\]\(#([\w-]+)\)(.*)$", glance[1], re.MULTILINE):
+        parts = re.split(r"^(#+) (.*)$", RESULTS, flags=re.MULTILINE)
+        levels, names, bodies = parts[1::3], parts[2::3], parts[3::3]
+        slugs = [re.sub(r"[^\w -]", "", n.lower()).replace(" ", "-") for n in names]
+        at = slugs.index(heading)
+        end = next((j for j in range(at + 1, len(slugs)) if len(levels[j]) <= len(levels[at])), len(slugs))
+        text = " ".join(f"{names[j]} {bodies[j]}" for j in range(at, end))
+        for number in re.findall(r"\d+\.\d+(?:e\d+)?", rest):
+            assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d])", text), (heading, number)
