@@ -256,6 +256,15 @@ class Builder:
         """A sum in all lanes."""
         return self.value(f"vector.broadcast {scalar} : {self.machine.dtype} to {self.machine.vector()}")
 
+    def spread(self, mem: Flat, at: Index) -> str:
+        """An element in all lanes, in the type of the sums."""
+        if mem.dtype != "f16" or self.machine.dtype == "f16":
+            return self.broadcast(self.read(mem, at))
+        # LLVM would load a lone f16 into a register that holds sums, and wait for these.
+        narrow = self.machine.vector(None, "f16")
+        every = self.value(f"vector.broadcast {self.load(mem, at)} : f16 to {narrow}")
+        return self.convert(every, "f16", self.machine.dtype, self.machine.lanes)
+
     def fma(self, x: str, y: str, acc: str) -> str:
         if is_float(self.machine.dtype):
             return self.value(f"vector.fma {x}, {y}, {acc} : {self.machine.vector()}")

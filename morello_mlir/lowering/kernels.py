@@ -250,7 +250,7 @@ def _steps(
             place = b.add(at[0], step * s.lhs_step + r * s.lhs_row)
             if r < spread and step % 2 == 0 and step + 1 < count:
                 pairs[r] = pair(b, a, place)
-            x = pairs[r][step % 2] if r in pairs else b.broadcast(b.read(a, place))
+            x = pairs[r][step % 2] if r in pairs else b.spread(a, place)
             if step % 2:
                 pairs.pop(r, None)
             for v, y in enumerate(vectors):
