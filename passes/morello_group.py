@@ -40,6 +40,7 @@ class MorelloGroup(Pass):
     def run(self, op: Any) -> None:
         if self.prepare:
             lifting.reshape_first(op)
+            lifting.masks_apart(op)
             lifting.own_empties(op)
             lifting.without_zero_points(op)
             for each, outcome in lifting.survey(op, followers=False):

@@ -19,6 +19,7 @@ from .loops import Loop
 from .orders import batch_outermost, result_as_copied
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
+from .positions import masks_apart
 from .quantized import without_zero_points
 from .reshaped import reshape_first
 
@@ -39,6 +40,7 @@ __all__ = [
     "explain",
     "join_empties",
     "make_plan",
+    "masks_apart",
     "nested_ops",
     "own_empties",
     "own_zero_fill",

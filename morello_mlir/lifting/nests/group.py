@@ -18,6 +18,7 @@ from mlir import ir
 from morello_mlir.nests import Body, BodyBuilder
 
 from ..outcome import NotLifted
+from ..positions import is_between_products
 from .combine import Reductions
 from .index import Index, NotLinear, Split, covers, delinearize, dims_of, linearize, points
 from .price import is_cheap, is_mask, is_transposed
@@ -355,8 +356,11 @@ class _Builder:
             raise NotLifted("a transpose is read by several passes")
         every = range(len(sizes)) if dims.intersection(self.space.scanned) or not self.space.scanned else None
         times = points(every if every is not None else self.space.parallel, sizes)
-        if self.space.scanned and times > math.prod(op.op.results[0].type.shape) and is_mask(op):
-            raise NotLifted("a mask of positions is stored")
+        if self.space.scanned and is_mask(op):
+            # Between products, always: tiles of chains know no positions.
+            alone = times <= math.prod(op.op.results[0].type.shape)
+            if not alone or is_between_products(self.root.op):
+                raise NotLifted("a mask of positions is stored")
         if times > math.prod(op.op.results[0].type.shape) and not is_cheap(op):
             rest = frozenset(range(len(sizes))) - dims
             reduction = None if self.space.scanned else self._reduction_behind(op, points(rest, sizes))
