@@ -149,9 +149,7 @@ def _value_problems(view: SpecOp, spec: Spec) -> list[str]:
             complaint, taken = _bundle_problem(tensor, spec.operand_shape(index), values[at:])
             what = f"operands {at}.. ({name})"
         else:
-            complaint = (
-                _memref_problem(tensor, spec.operand_shape(index), values[at]) if at < len(values) else "missing"
-            )
+            complaint = memref_problem(tensor, spec.operand_shape(index), values[at]) if at < len(values) else "missing"
             taken, what = 1, f"operand {at} ({name})"
         if complaint:
             return [f"{what}: {complaint}"]
@@ -201,7 +199,7 @@ def _bundle_problem(tensor: TensorSpec, shape: tuple[int, ...], types: list[Any]
     return "", count
 
 
-def _memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> str:
+def memref_problem(tensor: TensorSpec, shape: tuple[int, ...], kind: Any) -> str:
     """What is wrong with a memref as the home of a tensor, or ""."""
     from mlir import ir
 

@@ -11,6 +11,7 @@ from mlir import ir
 
 from morello_mlir import diagnostics, dialect
 from morello_mlir.dialect import SpecOp, build_spec_op, bundle_size, problems, spec_ops
+from morello_mlir.dialect.verify import memref_problem
 from morello_mlir.errors import SpecError
 from morello_mlir.spec import Layout, Spec, TensorSpec
 
@@ -139,6 +140,8 @@ def test_errors_go_to_the_op(block: ir.Block) -> None:
 
 
 _ORDERS = st.permutations([0, 1, 2]).map(Layout.permutation)
+#: For all examples: making one takes longer than what they check.
+_CONTEXT = ir.Context()
 
 
 @given(_ORDERS, st.tuples(*[st.integers(2, 5)] * 3), st.lists(st.integers(0, 3), min_size=3, max_size=3))
@@ -150,11 +153,9 @@ def test_strided_memrefs_of_any_order_agree_with_their_layout(
     for (dim, _), gap in zip(reversed(layout.parts), gaps, strict=True):
         strides[dim] = stride
         stride = (stride * shape[dim]) + gap
-    from morello_mlir.dialect.verify import _memref_problem
-
-    with ir.Context(), ir.Location.unknown():
+    with _CONTEXT, ir.Location.unknown():
         kind = ir.MemRefType.get(shape, ir.F32Type.get(), layout=ir.StridedLayoutAttr.get(0, strides))
-        assert _memref_problem(TensorSpec("f32", "GL", layout), shape, kind) == ""
+        assert memref_problem(TensorSpec("f32", "GL", layout), shape, kind) == ""
         for other in map(Layout.permutation, ([0, 1, 2], [2, 1, 0], [1, 0, 2])):
-            complaint = _memref_problem(TensorSpec("f32", "GL", other), shape, kind)
+            complaint = memref_problem(TensorSpec("f32", "GL", other), shape, kind)
             assert (complaint == "") == (other == layout)

@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import random
 from dataclasses import replace
+from functools import cache
 
 import ml_dtypes
 import numpy as np
@@ -130,14 +131,17 @@ def test_cpus_have_the_kernels_that_they_have_instructions_for():
 def test_answers_do_not_depend_on_what_was_asked_before(order):
     """Outputs that are rounded are tiled otherwise than sums, and than integers that are cut off: goals of equal sizes
     share what they can, not that."""
-    specs = [mixed(64, 4096, 64, dtypes) for dtypes in order]
-    alone = []
-    for spec in specs:
-        tables._axes.clear()
-        alone.append(Search(get_target("avx512")).solve(spec).cost)
+    alone = [_alone(dtypes) for dtypes in order]
     tables._axes.clear()
     shared = Search(get_target("avx512"))
-    assert [shared.solve(spec).cost for spec in specs] == alone
+    assert [shared.solve(mixed(64, 4096, 64, dtypes)).cost for dtypes in order] == alone
+
+
+@cache
+def _alone(dtypes: str) -> int:
+    """The cost of a goal before which nothing was asked."""
+    tables._axes.clear()
+    return Search(get_target("avx512")).solve(mixed(64, 4096, 64, dtypes)).cost
 
 
 @given(st.integers(1, 2), st.integers(1, 9), st.sampled_from((2, 4)), st.tuples(*[st.integers(1, 9)] * 3))
@@ -443,29 +447,40 @@ def test_integers_of_either_sign_are_taken_as_they_are() -> None:
     assert (compiled.f(a.view(np.uint8), b) == compiled.f(a, b)).all()
 
 
-@pytest.mark.parametrize("k", range(4, 10))
-@pytest.mark.parametrize("signs", ["extsi,extui", "extui,extsi", "extui,extui"])
-def test_one_dot_product_of_bytes(k: int, signs: str) -> None:
+_DOT = """func.func @NAME(%a: tensor<1xKxi8>, %b: tensor<1xKxi8>, %c: tensor<1x1xi32>) -> tensor<1x1xi32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<1xKxi8>, tensor<1xKxi8>) outs(%c : tensor<1x1xi32>) {
+  ^bb0(%x: i8, %y: i8, %s: i32):
+    %p = arith.LHS %x : i8 to i32
+    %q = arith.RHS %y : i8 to i32
+    %m = arith.muli %p, %q : i32
+    %t = arith.addi %s, %m : i32
+    linalg.yield %t : i32
+  } -> tensor<1x1xi32>
+  return %r : tensor<1x1xi32>
+}"""
+_SIGNS = (("extsi", "extui"), ("extui", "extsi"), ("extui", "extui"))
+_DOTS = [(f"{lhs}_{rhs}_{k}", k, lhs, rhs) for k in range(4, 10) for lhs, rhs in _SIGNS]
+
+
+def _dot(name: str, k: int, lhs: str, rhs: str) -> str:
+    return _DOT.replace("NAME", name).replace("K", str(k)).replace("LHS", lhs).replace("RHS", rhs)
+
+
+@pytest.fixture(scope="module")
+def dots() -> morello_mlir.CompiledModule:
+    return morello_mlir.compile("\n".join(_dot(*each) for each in _DOTS), memo="off", threads=1)
+
+
+@pytest.mark.parametrize(("name", "k", "lhs", "rhs"), _DOTS, ids=[d[0] for d in _DOTS])
+def test_one_dot_product_of_bytes(dots: morello_mlir.CompiledModule, name: str, k: int, lhs: str, rhs: str) -> None:
     """LLVM makes one instruction of short ones."""
-    text = """func.func @f(%a: tensor<1xKxi8>, %b: tensor<1xKxi8>, %c: tensor<1x1xi32>) -> tensor<1x1xi32> {
-      %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
-          affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
-          ins(%a, %b : tensor<1xKxi8>, tensor<1xKxi8>) outs(%c : tensor<1x1xi32>) {
-      ^bb0(%x: i8, %y: i8, %s: i32):
-        %p = arith.LHS %x : i8 to i32
-        %q = arith.RHS %y : i8 to i32
-        %m = arith.muli %p, %q : i32
-        %t = arith.addi %s, %m : i32
-        linalg.yield %t : i32
-      } -> tensor<1x1xi32>
-      return %r : tensor<1x1xi32>
-    }"""
-    names = signs.split(",")
-    text = text.replace("K", str(k)).replace("LHS", names[0]).replace("RHS", names[1])
     a, b = (np.random.default_rng(seed).integers(-128, 128, (1, k)).astype(np.int8) for seed in (k, k + 50))
     wide = [
-        x.view(np.uint8 if name == "extui" else np.int8).astype(np.int64) for x, name in zip((a, b), names, strict=True)
+        x.view(np.uint8 if sign == "extui" else np.int8).astype(np.int64)
+        for x, sign in zip((a, b), (lhs, rhs), strict=True)
     ]
     for start in (0, 7):
-        got = morello_mlir.compile(text, memo="off", threads=1).f(a, b, np.full((1, 1), start, np.int32))
+        got = getattr(dots, name)(a, b, np.full((1, 1), start, np.int32))
         assert got[0, 0] == start + (wide[0] * wide[1]).sum()
