@@ -122,12 +122,14 @@ class MergedAnswers:
     damaged: int = 0
 
 
-def merge_answers(into: Store, source: Store, match: str = "") -> MergedAnswers:
-    """Adds the answers of `source` whose goal contains `match` to `into`. What both have is equal: the space says all
-    that an answer depends on."""
+def merge_answers(
+    into: Store, source: Store, match: str = "", wanted: Callable[[Answer], bool] = lambda answer: True
+) -> MergedAnswers:
+    """Adds the answers of `source` that are `wanted` and whose goal contains `match` to `into`. What both have is
+    equal: the space says all that an answer depends on."""
     out, have, before = MergedAnswers(), Answers(into), source.dropped
     for answer in Answers(source).rows():
-        if match not in answer.spec:
+        if match not in answer.spec or not wanted(answer):
             continue
         if have.get(answer.space, answer.spec) is None:
             have.put(answer)

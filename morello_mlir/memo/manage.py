@@ -270,13 +270,16 @@ def merge(into: Store, source: Store, wanted: Callable[[Row], bool] = lambda row
 
 def _added(row: Row, record: Record, known: dict[str, Record], out: Merged) -> Record | None:
     """What is to be written of one table, of whose key `known` is there, by shape; None where it is there already."""
-    if record.shape in known and record.complete:
-        same = _same_policy(known[record.shape], record)
-        out.known += same
-        out.conflicts += not same
-        return None
+    if record.shape in known:
+        joined = record if record.complete else _united(row, record, known)
+        same = _same_policy(known[record.shape], joined)
+        if same or record.complete:
+            out.known += same
+            out.conflicts += not same
+            return None
+        record = joined
     out.added += 1
-    return record if record.complete else _united(row, record, known)
+    return record
 
 
 def _same_policy(a: Record, b: Record) -> bool:
@@ -288,7 +291,7 @@ def _same_policy(a: Record, b: Record) -> bool:
 
 def _united(row: Row, record: Record, known: dict[str, Record]) -> Record:
     target = _that_has(kernels_of(row.key), current_spaces().get(row.space, ()))
-    if target is None or record.shape not in known:
+    if target is None:
         return record
     try:
         return joined_with(record, known.values(), target)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..targets import TARGETS, get_target
+from ..targets import CPUS, TARGETS, get_target
 
 if TYPE_CHECKING:
+    from ..memo.answers import Answer
     from ..memo.store import Row, Store
     from ..memo.winners import Winner
 
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     export = add("export", "write a part of a memo to a new file")
     export.add_argument("file", type=Path, metavar="FILE")
-    export.add_argument("--target", metavar="NAME", help="only records for this target")
+    export.add_argument("--target", metavar="NAME", help="only what is for this target; avx2, avx512: for its CPUs too")
     export.add_argument(
         "--match", default="", metavar="TEXT", help="only tables whose key, winners whose Spec contains this"
     )
@@ -241,6 +242,7 @@ def _merge_all(
     wanted: Callable[[Row], bool] = lambda row: True,
     wanted_winner: Callable[[Winner], bool] = lambda winner: True,
     match: str = "",
+    wanted_answer: Callable[[Answer], bool] = lambda answer: True,
 ) -> dict[str, Any]:
     """Records, winners and answers of `source` into `into`: what became of them, by name."""
     from ..memo.answers import merge_answers
@@ -249,7 +251,7 @@ def _merge_all(
     return {
         **vars(merge(into, source, wanted)),
         "winners": vars(merge_winners(into, source, wanted_winner)),
-        "answers": vars(merge_answers(into, source, match)),
+        "answers": vars(merge_answers(into, source, match, wanted_answer)),
     }
 
 
@@ -262,6 +264,8 @@ def _import(options: argparse.Namespace) -> int:
         source,
         lambda r: r.space in spaces,
         lambda w: w.space in spaces,
+        # The space of an answer begins with that of records.
+        wanted_answer=lambda a: "/".join(a.space.split("/")[:2]) in spaces,
     )
     return _merged(options, {str(options.file): found})
 
@@ -269,9 +273,10 @@ def _import(options: argparse.Namespace) -> int:
 def _merged(options: argparse.Namespace, results: dict[str, dict[str, Any]]) -> int:
     lines = [
         f"{name}: {r['added']} records added, {r['known']} known, {r['conflicts']} in conflict (kept what was there), "
-        f"{r['damaged']} damaged; {w['added']} winners added, {w['known']} known, {w['damaged']} damaged"
+        f"{r['damaged']} damaged; {w['added']} winners added, {w['known']} known, {w['damaged']} damaged; "
+        f"{a['added']} answers for whole goals added, {a['known']} known, {a['damaged']} damaged"
         for name, r in results.items()
-        for w in [r["winners"]]
+        for w, a in [(r["winners"], r["answers"])]
     ]
     _print(options, results, *lines)
     return 1 if any(r["conflicts"] for r in results.values()) else 0
@@ -285,24 +290,36 @@ def _export(options: argparse.Namespace) -> int:
     if options.file.exists():
         raise InputError(f"{options.file} exists already: name a new file (morello memo merge adds to one)")
 
+    fingerprints = None if options.target is None else _fingerprints(options.target)
+
+    def is_for_target(space: str, base: str = "") -> bool:
+        return fingerprints is None or space.partition("/")[0] in fingerprints or base == options.target
+
     def wanted(row: Row) -> bool:
         return (
-            (options.target is None or row.target == options.target)
+            is_for_target(row.space, row.target)
             and options.match in row.key
             and (options.max_boxes is None or row.boxes <= options.max_boxes)
         )
 
     def wanted_winner(winner: Winner) -> bool:
-        return (options.target is None or winner.target == options.target) and options.match in winner.spec
+        return is_for_target(winner.space, winner.target) and options.match in winner.spec
 
     target = Store(options.file)
-    found = _merge_all(target, source, wanted, wanted_winner, options.match)
+    found = _merge_all(target, source, wanted, wanted_winner, options.match, lambda a: is_for_target(a.space))
     if not target.writable or not options.file.is_file():
         print(f"nothing was written to {options.file}", file=sys.stderr)
         return 1
     target.close()
     compact(options.file)
     return _merged(options, {str(options.file): found})
+
+
+def _fingerprints(name: str) -> set[str]:
+    """Of the target called `name`, and of the CPUs that refine it. Raises InputError."""
+    wanted = get_target(name)
+    refine = (t for t in map(get_target, CPUS) if t.name == name)
+    return {wanted.fingerprint, *(t.fingerprint for t in refine)}
 
 
 def _pack(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ import pytest
 from morello_mlir.actions import key_of
 from morello_mlir.errors import InputError
 from morello_mlir.memo import locate, manage, precompute
+from morello_mlir.memo.answers import Answer, Answers, answer_space
 from morello_mlir.memo.coordinates import kernels_of
 from morello_mlir.memo.families import Family, element_types
 from morello_mlir.memo.memo import Memo
@@ -133,6 +134,41 @@ def test_a_file_that_is_no_memo_is_refused_and_left_alone(filled, capsys, tmp_pa
     assert {f.name for f in tmp_path.iterdir()} == {"notes.txt", "other"}
 
 
+def test_what_is_known_of_reached_states_is_not_added_again(capsys, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    fill = ("precompute", "--targets", "avx2", "--layouts", "row_major:row_major", "--threads", 1, "--jobs", 1)
+    for path, largest in ((one, 4), (two, 3)):
+        assert run(capsys, *fill, "--max-size", largest, "--memo", path)[0] == 0
+    merged = json.loads(run(capsys, "memo", "merge", two, "--memo", one, "--json")[1])[str(two)]
+    assert merged["added"] == 0 < merged["known"]
+    assert json.loads(run(capsys, "memo", "merge", one, "--memo", two, "--json")[1])[str(one)]["added"] > 0
+    assert json.loads(run(capsys, "memo", "merge", one, "--memo", two, "--json")[1])[str(one)]["added"] == 0
+
+
+def test_targets_are_exported_by_the_names_that_stats_prints(capsys, tmp_path):
+    path = tmp_path / "memo"
+    targets = [get_target(name) for name in ("avx2", "haswell", "znver4")]
+    for target in targets:
+        Search(target, Memo(target, Store(path))).solve(matmul_spec(2, 3, 4))
+        Answers(Store(path)).put(Answer(answer_space(target), "Softmax", "?", 1))
+    for name, has in (("haswell", [1]), ("znver4", [2]), ("avx2", [0, 1]), ("avx512", [2])):
+        part = tmp_path / f"part_{name}"
+        status, out, _ = run(capsys, "memo", "export", part, "--memo", path, "--target", name)
+        assert status == 0 and f"{len(has)} answers for whole goals added" in out
+        assert {row.space for row in Store(part).rows()} == {space_of(targets[i]) for i in has}
+        assert {a.space for a in Answers(Store(part)).rows()} == {answer_space(targets[i]) for i in has}
+    status, _, err = run(capsys, "memo", "export", tmp_path / "no", "--memo", path, "--target", "pentium")
+    assert status == 2 and "pentium" in err and not (tmp_path / "no").exists()
+
+
+def test_import_takes_no_answers_of_other_targets(capsys, tmp_path):
+    path, new = tmp_path / "memo", tmp_path / "new"
+    Answers(Store(path)).put(Answer(answer_space(AVX2), "Softmax", "?", 1))
+    Answers(Store(path)).put(Answer("of/other/machines", "Softmax", "?", 1))
+    assert run(capsys, "memo", "import", path, "--memo", new)[0] == 0
+    assert [a.space for a in Answers(Store(new)).rows()] == [answer_space(AVX2)]
+
+
 def test_merge_export_import(filled, capsys, tmp_path):
     part, rest, whole = tmp_path / "part", tmp_path / "rest", tmp_path / "whole"
     assert run(capsys, "memo", "export", part, "--memo", filled, "--match", "GL row_major")[0] == 0
@@ -142,6 +178,8 @@ def test_merge_export_import(filled, capsys, tmp_path):
     results = json.loads(out)
     assert status == 0 and results[str(rest)]["known"] == results[str(part)]["added"]
     assert {(r.key, r.data) for r in Store(whole).rows()} == {(r.key, r.data) for r in Store(filled).rows()}
+    results = json.loads(run(capsys, "memo", "merge", rest, "--memo", whole, "--json")[1])
+    assert (results[str(rest)]["added"], results[str(rest)]["conflicts"]) == (0, 0), "merging again adds nothing"
     again = tmp_path / "again"
     assert run(capsys, "memo", "import", whole, "--memo", again)[0] == 0
     assert len(list(Store(again).rows())) == len(list(Store(filled).rows()))
