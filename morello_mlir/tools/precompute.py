@@ -181,6 +181,7 @@ def _families(options: argparse.Namespace, part: Part) -> list[Any]:
     """The goals of `part`; where the options say so, of other sizes and layouts."""
     from ..memo.families import Family, element_types
     from ..memo.states import LARGEST
+    from ..spec.spec import MAX_STEPS
 
     for name in options.functions.split(","):
         if name not in FUNCTIONS:
@@ -188,8 +189,10 @@ def _families(options: argparse.Namespace, part: Part) -> list[Any]:
     largest = part.max_size if options.max_size is None else options.max_size
     if largest < 1 or options.jobs < 1:
         raise InputError("--max-size and --jobs must be positive")
-    if largest > LARGEST:
-        raise InputError(f"--max-size is {LARGEST} at most")
+    # The largest goal is a cube.
+    most = min(LARGEST, int(MAX_STEPS ** (1 / 3)))
+    if largest > most:
+        raise InputError(f"--max-size is {most} at most")
     counts = tuple(sorted({thread_count(text) for text in part.threads.split(",")}))
     for dtype in part.dtypes:
         element_types(dtype)

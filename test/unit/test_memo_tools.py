@@ -261,7 +261,7 @@ def test_a_file_that_cannot_be_read_is_refused_and_left_alone(kind, args, capsys
         (["precompute", "--dtypes", "f8", "--memo", "/tmp/x"], "no kernels for f8 (have f32, f64, bf16"),
         (["precompute", "--dtypes", "i8:f32:f32", "--memo", "/tmp/x"], "no kernels for i8:f32:f32"),
         (["precompute", "--layouts", "diagonal", "--memo", "/tmp/x"], "--layouts: expected LHS:RHS"),
-        (["precompute", "--max-size", "262144", "--memo", "/tmp/x"], "--max-size is 262143 at most"),
+        (["precompute", "--max-size", "41286", "--memo", "/tmp/x"], "--max-size is 41285 at most"),
         (["precompute", "--memory-cap", "lots", "--memo", "/tmp/x"], "cannot read the size 'lots'"),
         (["precompute", "--threads", "1,all", "--memo", "/tmp/x"], "positive integer, not 'all'"),
         (["precompute", "--targets", "vax", "--memo", "/tmp/x"], "unknown target 'vax'"),
