@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from morello_mlir import dialect, lifting
@@ -23,6 +24,7 @@ from morello_mlir.lifting.nests import (
     is_inside,
     unpadded,
 )
+from morello_mlir.lifting.once import Once, emit_once, made_once
 
 from .base import Pass, option, remark
 from .morello_group import clear_tags, report
@@ -48,7 +50,8 @@ class MorelloLift(Pass):
 
     With `pack-constants`, inputs whose contents never change are constant operands of the Spec, which a schedule may
     pack ahead: parts of constant globals, and of arguments that are marked `morello.constant`, by which the caller
-    promises that they hold at every call what they hold at the first.
+    promises that they hold at every call what they hold at the first. Nests that read such inputs alone run once: what
+    they make is kept in a buffer of the module.
 
     With `nests`, elementwise ops, reductions and what else is a nest become `morello.nest` ops in the same way: the
     functions that `morello-outline` made of chains of them, at their calls, and single ops. An output may then lie in
@@ -60,7 +63,7 @@ class MorelloLift(Pass):
     summary: ClassVar[str] = "Turn linalg contractions on memrefs into morello.spec ops in private functions"
 
     threads: int = option(1, help="how many threads each morello.spec has")
-    pack_constants: bool = option(True, help="let schedules pack inputs ahead that never change")
+    pack_constants: bool = option(True, help="pack inputs that never change ahead, and run nests on them once")
     pack_limit: int = option(1024, help="the largest of them, in MiB")
     nests: bool = option(True, help="also lift elementwise ops, reductions and chains of them")
 
@@ -73,10 +76,11 @@ class MorelloLift(Pass):
         self._read_unpadded(op, modules)
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
         found = self._survey(op)
+        once = self._made_once(op, found)
         done = []
         for each, outcome, holder in found:
             self._report(each, outcome, holder)
-            if isinstance(outcome, (Lifted, LiftedNest)):
+            if isinstance(outcome, (Lifted, LiftedNest)) and each not in once:
                 contractions, nests = self._functions(each, modules)
                 try:
                     if isinstance(outcome, Lifted):
@@ -87,12 +91,26 @@ class MorelloLift(Pass):
                     self.fail(each, str(error))
             if not isinstance(outcome, Rejected):
                 done.append(each)
+        # Those that need what others make first: each is put where its function begins.
+        holders = {each: holder for each, _, holder in found}
+        for each, nest in reversed(once.items()):
+            nests = self._functions(each, modules)[1]
+            emit_once(nest, nests.names, partial(nests.call, each, holder=holders[each]))
         for each in done:
             each.erase()
         for function in dict.fromkeys(self._lifted_functions(found)):
             function.erase()
         clear_tags(op)
         clear_borders(op)
+
+    def _made_once(self, op: Any, found: list[tuple[Any, Outcome, Any]]) -> dict[Any, Once]:
+        """The nests that need to run once, by op."""
+        if not self.pack_constants:
+            return {}
+        try:
+            return made_once([(each, outcome) for each, outcome, _ in found], self.pack_limit << 20)
+        except SpecError as error:
+            self.fail(op, str(error))
 
     def _functions(self, op: Any, modules: _Modules) -> tuple[Functions, NestFunctions]:
         """Those of the module around `op`."""

@@ -16,6 +16,7 @@ from morello_mlir.errors import SpecError
 from morello_mlir.spec import dtype_bytes
 
 from .aliases import SAME_BASE
+from .contraction import is_structured, operands_of
 from .outcome import Lifted, NotLifted
 from .views import view_of
 from .writes import may_write
@@ -24,6 +25,7 @@ from .writes import may_write
 CONSTANT = "morello.constant"
 #: On a constant global that is defined elsewhere: no element of it is infinite or NaN.
 FINITE = "morello.finite"
+_TENSOR_VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 
 
 def with_constants(lifted: Lifted, limit: int) -> Lifted:
@@ -65,6 +67,29 @@ def contents_of(value: Any) -> str | None:
     return None if origin is None or offset is None else f"{origin}+{offset}"
 
 
+def depends_on_constants(value: Any, known: dict[Any, bool]) -> bool:
+    """Whether a tensor is the same in every call: a constant, an argument that its function says is constant, or what
+    linalg ops and views make of such. known: answers of earlier questions, and of this one."""
+    if value not in known:
+        known[value] = False  # what is in a loop
+        known[value] = _depends_on_constants(value, known)
+    return known[value]
+
+
+def _depends_on_constants(value: Any, known: dict[Any, bool]) -> bool:
+    if isinstance(value.owner, ir.Block):
+        return _is_marked(value)
+    op = value.owner.operation
+    if op.name == "bufferization.to_tensor":
+        return contents_of(op.operands[0]) is not None
+    if is_structured(op):
+        inputs, _ = operands_of(op)
+        return bool(inputs) and all(depends_on_constants(v, known) for v in inputs)
+    if op.name in _TENSOR_VIEWS:
+        return len(op.operands) == 1 and depends_on_constants(op.operands[0], known)
+    return op.name == "arith.constant"
+
+
 def global_of(value: Any) -> Any:
     """The constant global that a memref value is a view of; None where it is of none."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in SAME_BASE:
@@ -81,16 +106,21 @@ def global_of(value: Any) -> Any:
 
 def _argument(value: Any) -> str | None:
     """The name of an argument that its function says is constant."""
-    block = value.owner
-    function = block.owner.operation
-    if function.name != "func.func" or block != function.regions[0].blocks[0] or "arg_attrs" not in function.attributes:
+    if not _is_marked(value):
         return None
-    number = ir.BlockArgument(value).arg_number
-    if CONSTANT not in ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[number]):
-        return None
+    function, number = value.owner.owner.operation, ir.BlockArgument(value).arg_number
     if may_write(value):
         raise SpecError(f"argument {number} of @{_symbol(function)} is '{CONSTANT}' and may be written to")
     return f"@{_symbol(function)}.{number}"
+
+
+def _is_marked(value: Any) -> bool:
+    """Whether a block's argument is one of a function, which says that it is constant."""
+    block = value.owner
+    function = block.owner.operation
+    if function.name != "func.func" or block != function.regions[0].blocks[0] or "arg_attrs" not in function.attributes:
+        return False
+    return CONSTANT in ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(value).arg_number])
 
 
 def _symbol(op: Any) -> str:

@@ -86,14 +86,10 @@ def _take_convolution_apart(op: Any) -> None:
         def multiply_add(x: Any, w: Any, acc: Any) -> Any:
             return arith.addi(acc, arith.muli(side.widened(x, acc.type), side.widened(w, acc.type)))
 
+        kept = [d for d in of_filters if d in of_out]
+        terms = [] if is_zero(za) else [(_sums(side, kept), kept, za)]
         total = generic([image, filters], out, maps, multiply_add).results[0]
-        if not is_zero(za):
-            kept = [d for d in of_filters if d in of_out]
-            sizes = dict(zip(of_filters, filters.type.shape, strict=True))
-            zeros = _zeros([sizes[d] for d in kept], out.type.element_type)
-            add = lambda x, acc: arith.addi(acc, side.widened(x, acc.type))  # noqa: E731
-            sums = _generic([filters], zeros, [of_filters, kept], add)
-            total = _corrected(total, of_out, [(sums, kept, za)], None)
+        total = _corrected(total, of_out, terms, None) if terms else total
     op.results[0].replace_all_uses_with(total)
     op.erase()
 
@@ -194,25 +190,38 @@ def _product(sides: Sequence[_Bytes], out: Any, of_out: tuple[int, ...]) -> Any:
     def multiply_add(x: Any, y: Any, acc: Any) -> Any:
         return arith.addi(acc, arith.muli(a.widened(x, acc.type), b.widened(y, acc.type)))
 
+    # Before the product, which then has nothing between it and what is taken off its sums.
+    terms = []
+    for side, other in ((a, b), (b, a)):
+        if other.zero is not None:
+            kept = [d for d in side.dims if d != k]
+            terms.append((_sums(side, kept), kept, other.zero))
+    more = _times(a.value.type.shape[a.dims.index(k)], a.zero, b.zero) if len(terms) == 2 else None
     total = _generic([a.value, b.value], out, [a.dims, b.dims, of_out], multiply_add)
-    terms = [
-        (_sums(side, k), [d for d in side.dims if d != k], other.zero)
-        for side, other in ((a, b), (b, a))
-        if other.zero is not None
-    ]
-    more = None
-    if len(terms) == 2:
-        size = arith.constant(a.zero.type, a.value.type.shape[a.dims.index(k)])
-        more = arith.muli(arith.muli(a.zero, b.zero), size)
     return _corrected(total, of_out, terms, more) if terms else total
 
 
-def _sums(side: _Bytes, k: int) -> Any:
-    """The sums of a tensor of bytes along loop `k`, in i32."""
+def _sums(side: _Bytes, kept: list[int]) -> Any:
+    """The sums of a tensor of bytes along the loops that are not `kept`, in i32."""
     wide = ir.IntegerType.get_signless(32)
-    kept = [d for d in side.dims if d != k]
-    zeros = _zeros([size for d, size in zip(side.dims, side.value.type.shape, strict=True) if d != k], wide)
+    sizes = dict(zip(side.dims, side.value.type.shape, strict=True))
+    zeros = _zeros([sizes[d] for d in kept], wide)
     return _generic([side.value], zeros, [side.dims, kept], lambda x, acc: arith.addi(acc, side.widened(x, wide)))
+
+
+def _times(size: int, x: Any, y: Any) -> Any:
+    """The product of a number and two values of i32, in i32; a constant where the values are."""
+    a, b = _number(x), _number(y)
+    if a is None or b is None:
+        return arith.muli(arith.muli(x, y), arith.constant(x.type, size))
+    return arith.constant(x.type, (size * a * b + (1 << 31)) % (1 << 32) - (1 << 31))
+
+
+def _number(value: Any) -> int | None:
+    """The number that a constant of i32 is; None for other values."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(value.owner.operation.attributes["value"]).value
 
 
 def _zeros(shape: Sequence[int], wide: Any) -> Any:
@@ -223,14 +232,19 @@ def _corrected(total: Any, of_out: Sequence[int], terms: Sequence[tuple[Any, lis
     """`total` less, for each of `terms`, its sums (which have the dims given) times a zero point; plus `more`."""
     wide = total.type.element_type
     empty = tensor.EmptyOp(list(total.type.shape), wide).result
+    numbers = [zero for _, _, zero in terms] + ([] if more is None else [more])
+    computed = [number for number in numbers if _number(number) is None]
 
     def body(x: Any, *rest: Any) -> Any:
-        for sums, (_, _, zero) in zip(rest[:-1], terms, strict=True):
-            x = arith.subi(x, arith.muli(sums, zero))
-        return x if more is None else arith.addi(x, more)
+        sums, read = rest[: len(terms)], dict(zip(computed, rest[len(terms) : -1], strict=True))
+        for each, (_, _, zero) in zip(sums, terms, strict=True):
+            x = arith.subi(x, arith.muli(each, read.get(zero, zero)))
+        return x if more is None else arith.addi(x, read.get(more, more))
 
-    inputs = [total, *(sums for sums, _, _ in terms)]
-    return _generic(inputs, empty, [of_out, *(dims for _, dims, _ in terms), of_out], body)
+    # Ops that read numbers from memory are lifted.
+    scalars = [tensor.from_elements(ir.RankedTensorType.get([], wide), [number]) for number in computed]
+    inputs = [total, *(sums for sums, _, _ in terms), *scalars]
+    return _generic(inputs, empty, [of_out, *(dims for _, dims, _ in terms), *([] for _ in scalars), of_out], body)
 
 
 def _generic(inputs: list[Any], out: Any, dims: Sequence[Sequence[int]], body: Callable[..., Any]) -> Any:

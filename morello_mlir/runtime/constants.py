@@ -74,29 +74,31 @@ class Constants:
         return found | self.given
 
     def take_panels(self, module: Any) -> dict[str, np.ndarray]:
-        """Take the buffers of what is packed ahead out of a module; returns them by symbol.
+        """Take the buffers of what is packed ahead, or made once, out of a module; returns them by symbol.
 
         So they may be larger than what code can address by itself, and programs with other weights share machine code.
         """
         import mlir.ir as ir
 
+        from morello_mlir.lifting.once import PREFIX as ONCE
         from morello_mlir.lowering.ahead import OWN, PREFIX, filler
 
         found: dict[str, np.ndarray] = {}
         for op in _globals(module, "initial_value"):
             name = _symbol(op)
-            if not name.startswith(PREFIX):
+            if not name.startswith((PREFIX, ONCE)):
                 continue
             size = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value).shape[0]
             symbol = f"{_PANELS}{len(found)}"
-            if name.startswith(OWN):
+            if name.startswith((OWN, ONCE)):
                 found[symbol] = aligned(size)
             else:
                 if name not in self._panels:
                     self._panels[name] = aligned(size)
                 found[symbol] = self._panels[name]
             _declare(module, op, symbol)
-            _rename(module, _find(module, filler(name)), f"{symbol}.fill")
+            if name.startswith(PREFIX):
+                _rename(module, _find(module, filler(name)), f"{symbol}.fill")
         return found
 
 

@@ -9,6 +9,7 @@ from mlir import ir
 
 from ..aliases import nested_ops
 from ..body import is_multiply_add_of_other_types
+from ..constants import depends_on_constants
 from ..explain import explain
 from ..outcome import Lifted, NotLifted
 from .group import Surroundings, build, users
@@ -32,10 +33,14 @@ def is_others(op: Any) -> bool:
 
 
 class Chooser:
-    """Finds the nests under an op. skip: ops that are others' concern."""
+    """Finds the nests under an op. skip: ops that are others' concern.
+
+    A reduction of constants is in no nest that reads something else: by itself it needs to run once.
+    """
 
     def __init__(self, skip: Callable[[Any], bool]):
         self._skip = skip
+        self._constant: dict[Any, bool] = {}
         self._facts: dict[Any, Structured | None] = {}
 
     def nests(self, root: Any) -> Iterator[Nest]:
@@ -46,7 +51,8 @@ class Chooser:
             for op in reversed([o.operation for o in block.operations if self._is_candidate(o.operation)]):
                 if op.block == block and (facts := self._known(op)) is not None:
                     try:
-                        yield build(facts, Surroundings(self._known, blocks=_Order(block).blocks))
+                        known = self._known if self._is_constant(op) else self._known_to_others
+                        yield build(facts, Surroundings(known, blocks=_Order(block).blocks))
                     except NotLifted:
                         continue
 
@@ -55,6 +61,14 @@ class Chooser:
             return False
         tensors = len(op.results) > 0 and all(isinstance(r.type, ir.RankedTensorType) for r in op.results)
         return tensors and op.name.startswith("linalg.") and not self._skip(op)
+
+    def _is_constant(self, op: Any) -> bool:
+        return all(depends_on_constants(result, self._constant) for result in op.results)
+
+    def _known_to_others(self, op: Any) -> Structured | None:
+        """What nests that read more than constants may know of an op."""
+        facts = self._known(op)
+        return None if facts is not None and facts.reduced and self._is_constant(op) else facts
 
     def _known(self, op: Any) -> Structured | None:
         if op not in self._facts:

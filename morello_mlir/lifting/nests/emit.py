@@ -21,7 +21,7 @@ class NestFunctions:
         self._module = module
         self._threads = threads
         self._made: dict[Any, str] = {}
-        self._names = Names(module)
+        self.names = Names(module)
 
     def call(self, op: Any, lifted: LiftedNest, holder: Any = None) -> None:
         """Puts a call in place of `op`, which stays for the caller to erase. holder: what a schedule by hand is an
@@ -37,7 +37,7 @@ class NestFunctions:
         elements = tuple(str(v.type.element_type) for v in values)
         key = (spec, sources, lifted.starts, shifted, elements, schedule)
         if key not in self._made:
-            self._made[key] = self._names.unused(_stem(spec))
+            self._made[key] = self.names.unused(_stem(spec))
             with op.location, ir.InsertionPoint(self._module.regions[0].blocks[0]):
                 _build(self._made[key], spec, sources, lifted.starts, shifted, elements, schedule)
         with op.location, ir.InsertionPoint(op):

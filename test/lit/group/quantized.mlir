@@ -2,10 +2,13 @@
 // RUN: morello-opt %s --morello-group | FileCheck %s
 
 // CHECK-LABEL: func.func @both
-// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : {{.*}}) outs(%arg2 : tensor<6x10xi32>) attrs = {morello.group
 // CHECK: %[[A:.*]] = linalg.generic {{.*}}["parallel", "reduction"]{{.*}} ins(%arg0 : tensor<6x19xi8>)
 // CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<19x10xi8>)
-// CHECK: linalg.generic {{.*}} ins(%[[P]], %[[A]], %[[B]] : tensor<6x10xi32>, tensor<6xi32>, tensor<10xi32>)
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : {{.*}}) outs(%{{.*}} : tensor<6x10xi32>) attrs = {morello.group = 0
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[P]], %arg2 : tensor<6x10xi32>, tensor<6x10xi32>) {{.*}}morello.group = 0
+// CHECK-DAG: %[[ZA:.*]] = tensor.from_elements %arg3 : tensor<i32>
+// CHECK-DAG: %[[ZB:.*]] = tensor.from_elements %arg4 : tensor<i32>
+// CHECK: linalg.generic {{.*}} ins(%[[S]], %[[A]], %[[B]], %[[ZB]], %[[ZA]], %{{.*}} : tensor<6x10xi32>, tensor<6xi32>, tensor<10xi32>, tensor<i32>, tensor<i32>, tensor<i32>) {{.*}}morello.group = 0
 // CHECK-NOT: quantized
 func.func @both(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>, %c: tensor<6x10xi32>, %za: i32, %zb: i32) -> tensor<6x10xi32> {
   %r = linalg.quantized_matmul ins(%a, %b, %za, %zb : tensor<6x19xi8>, tensor<19x10xi8>, i32, i32) outs(%c : tensor<6x10xi32>) -> tensor<6x10xi32>
@@ -33,12 +36,12 @@ func.func @dynamic(%a: tensor<?x19xi8>, %b: tensor<19x10xi8>, %c: tensor<?x10xi3
 // What an op has subtracted from widened bytes is a zero point too; of a product in i64 only the lower half is used.
 // CHECK-LABEL: func.func @differences
 // CHECK-NOT: xi64>
-// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<6x19xi8>, tensor<19x10xi8>) outs(%{{.*}} : tensor<6x10xi32>) attrs = {morello.group
-// CHECK: arith.extui
-// CHECK: arith.extsi
 // CHECK: %[[A:.*]] = linalg.generic {{.*}}["parallel", "reduction"]{{.*}} ins(%arg0 : tensor<6x19xi8>)
 // CHECK: arith.extui
 // CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<19x10xi8>)
+// CHECK: arith.extsi
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<6x19xi8>, tensor<19x10xi8>) outs(%{{.*}} : tensor<6x10xi32>) attrs = {morello.group
+// CHECK: arith.extui
 // CHECK: arith.extsi
 // CHECK: linalg.generic {{.*}} ins(%[[P]], %[[A]], %[[B]] : tensor<6x10xi32>, tensor<6xi32>, tensor<10xi32>)
 // CHECK-NOT: linalg.generic
