@@ -140,6 +140,7 @@ class Growth:
         if 0 in to:
             raise NotLifted("its output has no place for every element")
         target = origin(facts.out)
+        self._check_place(target, facts.out, [(a, s) for a, s in zip(axes, to, strict=True) if a.size != 1])
         axes = [replace(a, strides={**a.strides, target: s}) for a, s in zip(axes, to, strict=True)]
         known = {**self.known, target: (result, _offset(facts.out))}
         return replace(
@@ -150,6 +151,15 @@ class Growth:
             members=(*self.members, facts.op),
             out=facts.out,
         )
+
+    def _check_place(self, target: Any, out: Any, strides: Sequence[tuple[Axis, int]]) -> None:
+        """Raises NotLifted where a buffer holds something already that writing `out` leaves in it: of two results in
+        two parts of a buffer, as a concatenation has them, a chain knows one."""
+        if target not in self.known:
+            return
+        _, offset = self.known[target]
+        if _offset(out) != offset or any(axis.along(target) != stride for axis, stride in strides):
+            raise NotLifted("it writes beside a result in the same buffer")
 
     def chain(self, accumulates: bool) -> Chain:
         """The chain as it is: what was written last is what is left of it."""

@@ -222,6 +222,38 @@ def test_what_somebody_else_needs_ends_the_chain() -> None:
     np.testing.assert_allclose(got[1], np.maximum(want, 0), rtol=1e-4, atol=1e-4)
 
 
+def test_two_copies_in_one_buffer_are_both_written() -> None:
+    """What is concatenated with itself is copied into two parts of one buffer: a chain that takes both has one."""
+    p = Program(((4, 8), "f32"), ((8, 14), "f32"))
+    x, w = p.arguments
+    h = p.each((4, 14), "f32", [(p.matmul(x, w, p.zeros((4, 14))), "d0, d1")], RELU)
+    kind = tensor((4, 14))
+    twice = p.value((8, 14), "f32", f"tensor.concat dim(0) {h[0]}, {h[0]} : ({kind}, {kind}) -> {tensor((8, 14))}")
+    last = p.each((8, 14), "f32", [(twice, "d0, d1")], "%y = math.absf %x0 : f32")
+    text = p.text(twice, last)
+    a, b = p.inputs()
+    want = np.tile(np.maximum(a @ b, 0), (2, 1))
+    for got in results(text, [a, b]):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_results_in_two_parts_of_one_buffer_are_both_written() -> None:
+    half = "memref<6x10xf32, strided<[20, 1]{}>>"
+    text = f"""
+    func.func @f(%x: memref<6x8xf32>, %w: memref<8x10xf32>, %both: memref<6x20xf32>) {{
+      %l = memref.subview %both[0, 0] [6, 10] [1, 1] : memref<6x20xf32> to {half.format("")}
+      %r = memref.subview %both[0, 10] [6, 10] [1, 1] : memref<6x20xf32> to {half.format(", offset: 10")}
+      linalg.matmul ins(%x, %w : memref<6x8xf32>, memref<8x10xf32>) outs(%l : {half.format("")})
+      linalg.exp ins(%l : {half.format("")}) outs(%r : {half.format(", offset: 10")})
+      return
+    }}"""
+    x, w = (np.random.default_rng(0).random(shape, np.float32) for shape in ((6, 8), (8, 10)))
+    both = np.ones((6, 20), np.float32)
+    morello_mlir.compile(text, threads=1, memo="off").f(x, w, both)
+    sums = 1 + x @ w
+    np.testing.assert_allclose(both, np.concatenate([sums, np.exp(sums)], 1), rtol=1e-4)
+
+
 def test_on_top_of_another_tensor() -> None:
     p = Program(((9, 8), "f32"), ((8, 12), "f32"), ((9, 12), "f32"))
     x, w, c = p.arguments
