@@ -323,11 +323,11 @@ def run_pipeline(op: Any, text: str, *, verify: bool = True) -> tuple[Diagnostic
     return Pipeline.parse(text, op.operation.name).run(op, verify=verify)
 
 
-def run_pass(op: Any, instance: Any, *, verify: bool = True) -> tuple[Diagnostic, ...]:
+def run_pass(op: Any, instance: Any) -> tuple[Diagnostic, ...]:
     """Run one pass of ours that the caller made: its options may hold any text, braces and quotes too."""
     pipeline = Pipeline((), op.operation.name)
     pipeline._steps = (_Ours(Element(instance.name), instance),)
-    return pipeline.run(op, verify=verify)
+    return pipeline.run(op)
 
 
 def _elements(steps: tuple[_Step, ...]) -> tuple[Element, ...]:

@@ -59,13 +59,10 @@ def graph_of(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     fixed: Mapping[int, torch.Tensor] | None = None,
-    *,
-    freeze: bool = True,
 ) -> Graphed:
-    """A module as linalg, for arguments of these shapes.
+    """A module as linalg, for arguments of these shapes. Its parameters and buffers are constants.
 
-    fixed:  inputs (by number, flattened) whose contents are constants, and these. freeze: the module's parameters and
-            buffers are constants too; else they are computed with as they are when the function is called.
+    fixed: inputs (by number, flattened) whose contents are constants too, and these.
     Raises CompileError: what torch cannot export, or torch-mlir not lower.
     """
     program = _exported(module, args, dict(kwargs or {}))

@@ -196,7 +196,7 @@ class Emitter:
         arena = NO_ARENA
         if each:
             parameters.append(f"%scratch: memref<i8> {{llvm.align = {ALIGNMENT} : i64}}")
-            arena = Arena.from_base(b, "%scratch", each * threads).slice(b, "%thread", each)
+            arena = Arena.of_scratch(b, each * threads).slice(b, "%thread", each)
         parameters += ["%row: index", "%thread: index"]
         row: Index = env.row if isinstance(env.row, int) else "%row"
         self._share(b, node, replace(env, operands=operands, arena=arena, row=row), threads)

@@ -159,7 +159,7 @@ def _functions(walk: Walk) -> list[str]:
 
 def _function(walk: Walk, job: Job) -> str:
     b = Builder(walk.outliner.machine)
-    arena = Arena.from_base(b, "%scratch", job.scratch) if job.scratch else NO_ARENA
+    arena = Arena.of_scratch(b, job.scratch) if job.scratch else NO_ARENA
     looped, thread = "%looped" if job.counted else None, "%thread" if job.threaded else None
     first: First = True if job.stores else "%first"
     env = Env(arguments(b, job), first, arena, looped, job.asks, thread, finish=job.finish)

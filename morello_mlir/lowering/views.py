@@ -190,7 +190,7 @@ class Arena:
         return Arena(b.value(f"memref.view {self.name}[{start}][] : {self.type} to memref<{size}xi8>"), size)
 
     def base(self, b: Builder) -> str:
-        """A rank-0 memref at the start, to be passed to a function that needs less: see `from_base`."""
+        """A rank-0 memref at the start, to be passed to a function that needs less: see `of_scratch`."""
         names = [b.name() for _ in range(4)]
         b.line(
             f"{', '.join(names)} = memref.extract_strided_metadata {self.name} : {self.type} -> "
@@ -199,9 +199,10 @@ class Arena:
         return names[0]
 
     @staticmethod
-    def from_base(b: Builder, base: str, size: int) -> Arena:
+    def of_scratch(b: Builder, size: int) -> Arena:
+        """The first `size` bytes of the function's scratch, its argument `%scratch`."""
         name = b.value(
-            f"memref.reinterpret_cast {base} to offset: [0], sizes: [{size}], strides: [1] : "
+            f"memref.reinterpret_cast %scratch to offset: [0], sizes: [{size}], strides: [1] : "
             f"memref<i8> to memref<{size}xi8>"
         )
         return Arena(name, size)

@@ -26,6 +26,9 @@ from .variants import Classes, packed, packed_states, pattern_of, tables_of
 from .version import space_of
 from .winners import Winner, Winners, merge_winners
 
+#: The largest product of the sizes of a Spec that `verify` searches for.
+LARGEST_CHECKED = 1 << 31
+
 
 def current_spaces() -> dict[str, list[Target]]:
     """The spaces of the targets of this installation: the named ones, those of CPUs, and the host's as calibrated. In
@@ -139,14 +142,13 @@ def verify(
     store: Store,
     sample: int,
     seed: int = 0,
-    largest: int = 1 << 31,
     check: Callable[[Winner, Target], object] | None = None,
 ) -> Verdict:
     """Reads every record and every winner, and compares `sample` Specs of the records for this installation's targets
     with a fresh search.
 
-    largest: of the product of the sizes of a Spec that is searched. check: raises a MorelloError where the schedule of
-    a winner is not legal for a target, whatever goal it is of; without it those of tables are checked.
+    check: raises a MorelloError where the schedule of a winner is not legal for a target, whatever goal it is of;
+    without it those of tables are checked.
     """
     verdict = Verdict(wrong=[])
     found: list[tuple[Target, TableKey, Record]] = []
@@ -164,7 +166,7 @@ def verify(
             found += [(target, parse_key(t.key), t) for t in tables_of(record) if len(t.boxes)]
     verdict.winners = _check_winners(store, check)
     verdict.damaged = store.dropped - before
-    for target, spec in _sample(found, sample, random.Random(seed), largest):
+    for target, spec in _sample(found, sample, random.Random(seed)):
         verdict.compared += 1
         if not same_as_search(store, target, spec):
             assert verdict.wrong is not None
@@ -195,7 +197,7 @@ def _why_illegal(winner: Winner, target: Target, check: Callable[[Winner, Target
 
 
 def _sample(
-    found: list[tuple[Target, TableKey, Record]], count: int, rng: random.Random, largest: int
+    found: list[tuple[Target, TableKey, Record]], count: int, rng: random.Random
 ) -> Iterator[tuple[Target, Spec]]:
     """Specs that records answer, at random; not those that are too large to be searched for a check."""
     for _ in range(50 * count if found else 0):
@@ -207,7 +209,7 @@ def _sample(
         m, k, n = (axis[i] for axis, i in zip(record.sizes, cell, strict=False))
         spec = spec_at(key, (*(size_coordinate(s) for s in (m, k, n)), cell[3]), target)  # type: ignore[arg-type]
         at = coordinate(spec, target)
-        if at is not None and at[0] == key and m * k * n <= largest:
+        if at is not None and at[0] == key and m * k * n <= LARGEST_CHECKED:
             count -= 1
             yield target, spec
 

@@ -211,14 +211,13 @@ def isolated(
     path: str,
     work: Callable[[Notebook], int],
     *,
-    crash_status: int = 1,
     input_error: int = InputError.exit_code,
 ) -> int:
     """Run `work` in a forked child, so that an abort or a segmentation fault in native code becomes a diagnostic.
 
     Call it before anything starts threads (before MLIR is loaded, that is). `path`: the input, for the diagnostic.
-    Returns the child's status, which is that of `run_tool`; `crash_status` where it was killed by a signal, 130 where
-    it was interrupted.
+    Returns the child's status, which is that of `run_tool`; 1 where it was killed by a signal, 130 where it was
+    interrupted.
     """
     open_standard_streams()
     notebook = Notebook()
@@ -230,7 +229,7 @@ def isolated(
     child = os.fork()
     if child == 0:
         _run_child(tool, work, notebook, input_error, parent)
-    return _await_child(child, path, notebook, crash_status)
+    return _await_child(child, path, notebook)
 
 
 def _run_child(
@@ -265,7 +264,7 @@ def _keep_memos() -> None:
         solve.keep_memos()
 
 
-def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -> int:
+def _await_child(child: int, path: str, notebook: Notebook) -> int:
     def forward(number: int, frame: FrameType | None) -> None:
         # It may have ended, and been waited for, a moment ago.
         with contextlib.suppress(ProcessLookupError):
@@ -288,7 +287,7 @@ def _await_child(child: int, path: str, notebook: Notebook, crash_status: int) -
     name = signal.Signals(-code).name
     doing = notebook.read()
     print(located(path, 0, 0, f"{doing or 'the compiler'} crashed ({name})"), file=sys.stderr)
-    return crash_status
+    return 1
 
 
 def _die_with_parent(parent: int) -> None:

@@ -39,8 +39,8 @@ class Expectation:
         )
 
 
-def expectations(text: str, name: str, first_line: int = 1) -> list[Expectation]:
-    """The expectations in a source text whose first line is number `first_line` of the file `name`.
+def expectations(text: str, name: str) -> list[Expectation]:
+    """The expectations in a source text, the file `name`.
 
     Raises InputError, as a diagnostic at the comment, for a malformed regular expression.
     """
@@ -53,7 +53,7 @@ def expectations(text: str, name: str, first_line: int = 1) -> list[Expectation]
     commented = {index for index, _ in found}
     out = []
     for index, match in found:
-        at = Place(name, index + first_line, match.start() + 1)
+        at = Place(name, index + 1, match.start() + 1)
         try:
             pattern = _pattern(match["text"], bool(match["re"]))
         except re.error as error:
@@ -62,7 +62,7 @@ def expectations(text: str, name: str, first_line: int = 1) -> list[Expectation]
         out.append(
             Expectation(
                 match["severity"],
-                _target(index, match["where"], commented, len(lines), first_line),
+                _target(index, match["where"], commented, len(lines)),
                 match["text"],
                 pattern,
                 at,
@@ -71,7 +71,7 @@ def expectations(text: str, name: str, first_line: int = 1) -> list[Expectation]
     return out
 
 
-def _target(index: int, where: str | None, commented: set[int], count: int, first_line: int) -> int:
+def _target(index: int, where: str | None, commented: set[int], count: int) -> int:
     if where == "unknown":
         return 0
     if where in ("above", "below"):
@@ -81,7 +81,7 @@ def _target(index: int, where: str | None, commented: set[int], count: int, firs
             index += step
     elif where:
         index += int(where)
-    return index + first_line
+    return index + 1
 
 
 def _pattern(text: str, with_regexes: bool) -> re.Pattern[str]:

@@ -84,9 +84,9 @@ class Values:
         """A scalar of the type that holds `dtype` in all lanes."""
         return self.b.value(f"vector.broadcast {scalar} : {computed(dtype)} to {self.type(dtype)}")
 
-    def lane_numbers(self, dtype: str, step: int = 1) -> Bundle:
-        """0, step, 2 step, ..."""
-        numbers = ", ".join(str(i * step) for i in range(self.lanes))
+    def lane_numbers(self, dtype: str) -> Bundle:
+        """0, 1, 2, ..."""
+        numbers = ", ".join(map(str, range(self.lanes)))
         return (self.b.constant(f"dense<[{numbers}]>", self.type(dtype)),)
 
     # ---------------------------------------------------------------- choosing
