@@ -326,9 +326,9 @@ def _is_tile(plan: Plan) -> bool:
 
 
 def _next_panel(b: Builder, plan: Loop, body: Plan, lhs: View) -> Ask | None:
-    """What the kernels of one panel of lhs ask for, where all panels together do not stay in L2: the next one. They
-    read that panel along n, or there is only one."""
-    size = lhs.sizes[1] * lhs.sizes[2] * dtype_bytes(lhs.dtype)
+    """What the kernels of one panel of lhs ask for, where all panels together, of which `lhs` may be a part along k, do
+    not stay in L2: the next one. They read that panel along n, or there is only one."""
+    size = -(-lhs.sizes[1] // plan.size) * lhs.strides[1] * dtype_bytes(lhs.dtype)
     if lhs.packed != (1, plan.size) or lhs.group > 1 or lhs.ahead or size <= b.machine.l2:
         return None
     trips, tile = 1, body
