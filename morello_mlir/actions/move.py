@@ -29,6 +29,9 @@ LONGEST_PERIOD = 1 << 13
 #: places for lines that lie a power of two apart), and where they walk down all of them side by side, which takes more
 #: instructions a line.
 STREAMS = (8, 2)
+#: How deep panels of rhs are that are read again and again, in steps along k, as far as pays; and which part of the
+#: last-level cache panels of lhs may take to stay there, beside all that comes by (see `_comes_back`): a fourth.
+DEEP, STAYS = 512, 4
 #: What packing may turn elements into: dtypes that hold every value.
 WIDER = {
     "bf16": ("f32", "f64"),
@@ -268,7 +271,7 @@ class MoveAction(Action):
             return self._streamed_cost(key, dims, target) if key.streams else self._registers_cost(key, dims, target)
         if self.layout is not None:
             fork = 0 if key.is_serial else fixed(c.fork_join)
-            return self._pack_cost(key, self.share(key, dims), target) + fork
+            return self._pack_cost(key, self.share(key, dims), target) + self._comes_back(key, dims, target) + fork
         out = self._is_output(key)
         fp = footprint(key, self.operand, dims)
         waits = 0 if out else self._waits(key, dims, fp.lines, target)
@@ -281,6 +284,9 @@ class MoveAction(Action):
         cycles = _fetched(cost, fp, state.stride) + waits
         if key.far and not out and state.stride is not None:
             cycles = cycles - self._are_streams(key, dims, fp) * fp.lines * c.far_stream
+        if key.far and self.operand == 0 and state.layout.is_packed:
+            # Kernels along n ask for the next panel of lhs where one comes alone (docs/lowering.md).
+            cycles = cycles - (fp.rows <= 1) * fp.lines * c.far_asked
         if self.operand == 1 and (state.layout.pack_width(2) or 1) > 1:
             together = fp.rows > 1
             asked = (1 - together) * (dims["m"] > max(target.pack_rows))
@@ -393,6 +399,17 @@ class MoveAction(Action):
         shuffled = 1 + (self.layout.group > 1) * target.narrow.group
         cycles = written * (line_cycles(cost, True, state.stride) * shuffled + away) + read * far
         return fixed(cycles + rows + c.pack_start)
+
+    def _comes_back(self, key: TableKey, dims: Dims, target: Target) -> Any:
+        """What panels of lhs in GL cost that do not stay in the last-level cache, where GL is DRAM: asking for them in
+        time is of no use then. Each is read at least once for every panel of rhs that fits L2, `DEEP` deep."""
+        if self.memory != "GL" or self.operand != 0 or not key.far:
+            return 0
+        size = dtype_bytes(key.dtype_of(1))
+        passes = ceil_div(dims["n"], max(1, target.l2.lines * LINE // (DEEP * size)))
+        whole = footprint(key, 0, dims, self.layout, self.dtype).lines
+        mine = footprint(key, 0, self.share(key, dims), self.layout, self.dtype).lines
+        return fixed((STAYS * whole * LINE > target.l3_bytes) * passes * mine * target.costs.far_asked)
 
     def _pieces(self, state: OperandState) -> float:
         """How much more than a line of a plain operand one costs that is put together from lines of a window, or from

@@ -155,6 +155,9 @@ class Costs:
     #: Where GL is DRAM: what a line costs less of an operand of which a few long rows are read at once. Each is a
     #: stream of its own then (see docs/lowering.md).
     far_stream: float = 0.0
+    #: Where GL is DRAM: what a line of a panel of lhs costs less that comes to L2 alone, while panels stay in the
+    #: last-level cache. Kernels ask for the next one (see docs/lowering.md).
+    far_asked: float = 0.0
     #: What a row of rhs in place, of elements that are widened, costs for each line beyond four that a kernel takes of
     #: it. Each line takes several loads then, and hardware foresees only so many.
     strip_line: float = 0.0

@@ -176,6 +176,42 @@ def test_rows_beside_panels_are_no_streams():
     assert took == [5.5, 7.0]
 
 
+@pytest.mark.parametrize(
+    "lhs, rows, less", [("[b, m/6, k, m%6]", 6, True), ("[b, m/6, k, m%6]", 12, False), ("row_major", 6, False)]
+)
+def test_a_panel_of_lhs_from_memory_is_asked_for_where_it_comes_alone(lhs: str, rows: int, less: bool):
+    spec = Spec.parse(
+        f"MatmulAccum([1, {rows}, 256, 128], (f32, GL, {lhs}), (f32, L2, [b, n/64, k, n%64]), (f32, GL, row_major), "
+        "serial, far)"
+    )
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    took = []
+    for saved in (0.0, 5.0):
+        target = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0, packed=6.0), far_asked=saved))
+        took.append(MoveAction(0, "L2").cost(key_of(spec, target), dims, target) / 1000)
+    assert took[0] - took[1] == (5.0 * rows * 256 // 16 if less else 0.0)
+
+
+@pytest.mark.parametrize("m, far, passes", [(4096, True, 0), (8192, True, 7), (8192, False, 0)])
+def test_panels_of_lhs_that_do_not_stay_in_the_last_level_cache_come_from_memory_each_time(
+    m: int, far: bool, passes: int
+):
+    """A fourth of 32 MiB may be theirs; panels of rhs that L2 holds, 512 deep, have 640 columns of 4096."""
+    base = replace(BASE, l3_bytes=32 << 20)
+    spec = Spec.parse(
+        f"MatmulAccum([1, {m}, 512, 4096], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial"
+        f"{', far' if far else ''})"
+    )
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    took = []
+    for saved in (0.0, 5.0):
+        target = replace(base, costs=replace(base.costs, far_asked=saved))
+        move = MoveAction(0, "GL", Layout.packed(3, 1, 4))
+        key = replace(key_of(spec, target), far=far)
+        took.append(move.cost(key, dims, target) / 1000)
+    assert took[1] - took[0] == 5.0 * passes * m * 512 // 16
+
+
 def test_wide_strips_of_what_is_widened_are_dear():
     """Each line beyond four of a row; not of what is as wide as the sums."""
     for rhs, n, lines in (("f16", 192, 2), ("f16", 128, 0), ("f32", 192, 0)):
