@@ -150,8 +150,8 @@ class _Run:
             return np.sum(v, dtype=v.dtype, **kept)
         if name == "prod":
             return np.prod(v, dtype=v.dtype, **kept)
-        if name in ("and", "or"):
-            combine: Any = np.bitwise_and if name == "and" else np.bitwise_or
+        if name in ("and", "or", "xor"):
+            combine: Any = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]
             return combine.reduce(v, **kept)
         if name in ("umax", "umin"):
             u = v.view(v.dtype.str.replace("i", "u")) if v.dtype.kind == "i" else v

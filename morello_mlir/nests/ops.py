@@ -87,6 +87,7 @@ REDUCTIONS = {
     "umin": "int",
     "and": "int",
     "or": "int",
+    "xor": "int",
     "argmax": "any",
     "argmin": "any",
     "argmaxnum": "float",

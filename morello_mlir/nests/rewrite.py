@@ -195,7 +195,7 @@ def _unscanned(spec: NestSpec) -> NestSpec | None:
 # ---------------------------------------------------------------- partial reductions
 
 _COMBINE = {"sum": "sum", "prod": "prod", "max": "max", "min": "min", "maxnum": "maxnum", "minnum": "minnum"}
-_COMBINE |= {"umax": "umax", "umin": "umin", "and": "and", "or": "or"}
+_COMBINE |= {"umax": "umax", "umin": "umin", "and": "and", "or": "or", "xor": "xor"}
 
 
 def partial(spec: NestSpec, d: int, size: int, levels: Sequence[tuple[str, int]]) -> Rewritten | str:

@@ -117,6 +117,8 @@ _REDUCTIONS = [
     ("arith.maxsi", "i64", "-9223372036854775808", np.max),
     ("arith.minsi", "i16", "32767", np.min),
     ("arith.maxui", "i8", "0", lambda x, axis: x.view("u1").max(axis).view("i1")),
+    ("arith.xori", "i32", "0", np.bitwise_xor.reduce),
+    ("arith.xori", "i64", "77", lambda x, axis: 77 ^ np.bitwise_xor.reduce(x, axis)),
 ]
 
 

@@ -259,6 +259,8 @@ OTHERS = [
     'Reduce([5, 45 scan], (i32, GL, [45, 1]), (i32, GL, [1, 0]), "y = umin(x0)", serial)',
     'Reduce([5, 45 scan], (i1, GL, [45, 1]), (i1, GL, [1, 0]), "y = or(x0)", serial)',
     'Reduce([5, 45 scan], (i1, GL, [45, 1]), (i1, GL, [1, 0]), "y = and(x0)", serial)',
+    'Reduce([5, 45 scan], (i1, GL, [45, 1]), (i1, GL, [1, 0]), "y = xor(x0)", serial)',
+    'Reduce([5, 45 scan], (i16, GL, [1, 5]), (i16, GL, [1, 0]), "y = xor(x0)", serial)',
     'Reduce([5, 45 scan], (f32, GL, [45, 1]), (i64, GL, [1, 0]), "y = argmax(x0, index(1, i64))", serial)',
     'Reduce([5, 45 scan], (f32, GL, [45, 1]), (f32, GL, [1, 0]), (i32, GL, [1, 0]), "y0 = max(x0); y1 = argmaxnum(x0, index(1, i32))", serial)',
     'Reduce([5, 45 scan], (i32, GL, [45, 1]), (i32, GL, [1, 0]), "y = argmin(x0, index(1, i32))", serial)',

@@ -170,7 +170,7 @@ def _is_identity(value: float | int | None, name: str, dtype: str) -> bool:
     """Whether `value`, a constant or None, changes nothing as the start of a reduction."""
     if value is None:
         return False
-    if name in ("sum", "or"):
+    if name in ("sum", "or", "xor"):
         return value == 0
     if name == "prod":
         return value == 1
@@ -205,7 +205,8 @@ def _match(
 @lru_cache(maxsize=64)
 def _singles(dtype: str) -> list[tuple[str, str, bool, bool]]:
     """(form, reduction, whether it is taken off, whether it needs the absence of NaNs)."""
-    plain = ("add", "mul", "max", "min", *(("maxnum", "minnum") if is_float(dtype) else ("umax", "umin", "and", "or")))
+    of_type = ("maxnum", "minnum") if is_float(dtype) else ("umax", "umin", "and", "or", "xor")
+    plain = ("add", "mul", "max", "min", *of_type)
     names = {"add": "sum", "mul": "prod"}
     forms = [(f"y = {op}(x0, x1)", names.get(op, op), False, False) for op in plain]
     forms.append(("y = sub(x0, x1)", "sum", True, False))

@@ -224,7 +224,7 @@ def _elementwise(op: str, dtype: str, args: list[Any]) -> Any:
 
 def _start(name: str, dtype: str) -> float | int:
     """What a reduction of nothing is."""
-    if name in ("sum", "or"):
+    if name in ("sum", "or", "xor"):
         return 0.0 if is_float(dtype) else 0
     if name == "prod":
         return 1.0 if is_float(dtype) else 1

@@ -23,6 +23,7 @@ _COMBINE = {
     "prod": ("mulf", "muli"),
     "and": ("", "andi"),
     "or": ("", "ori"),
+    "xor": ("", "xori"),
     "max": ("", "maxsi"),
     "min": ("", "minsi"),
     "umax": ("", "maxui"),
@@ -76,7 +77,7 @@ class Reduction:
 
     def neutral(self) -> float | int:
         """What changes nothing, and is the result of no elements."""
-        if self.name in ("sum", "prod", "or"):
+        if self.name in ("sum", "prod", "or", "xor"):
             return int(self.name == "prod")
         bits = 8 * ELEMENT_BYTES[self.dtype]
         if is_float(self.dtype):
