@@ -25,7 +25,9 @@ class MorelloApply(Pass):
     name: ClassVar[str] = "morello-apply"
     summary: ClassVar[str] = "Execute the schedules of morello.spec ops: loops, packing, vector code"
     anchor: ClassVar[str | None] = None
-    target: str = option("host", help="the machine that the schedules are for: host, avx2, avx512")
+    target: str = option(
+        "host", help="the machine that the schedules are for: host, avx2, avx512, a CPU by LLVM's name"
+    )
     stop_at: str = option(
         "",
         help="stop after this many steps, or above the first of a kind: to_accum, tile, split, parallel, serial, move, "

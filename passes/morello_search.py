@@ -30,7 +30,7 @@ class MorelloSearch(Pass):
     name: ClassVar[str] = "morello-search"
     summary: ClassVar[str] = "Choose the optimal schedule of every morello.spec; fill the holes of given ones"
     anchor: ClassVar[str | None] = None
-    target: str = option("host", help="the machine to optimise for: host, avx2, avx512")
+    target: str = option("host", help="the machine to optimise for: host, avx2, avx512, a CPU by LLVM's name")
     memo: str = option("", help="the memo file, or off (default: MORELLO_MEMO, else the user's file)")
     force: bool = option(False, help="replace schedules that are there")
     timing: bool = option(

@@ -10,7 +10,7 @@ Every function returns the elements of a pipeline on `builtin.module`, as text (
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import Annotated, Any
 
 from morello_mlir.runtime.settings import Settings
 
@@ -81,7 +81,9 @@ def morello_bufferize() -> str:
     return ",".join(_BUFFERIZE)
 
 
-def morello_lower_upstream(embedded: bool = False) -> str:
+def morello_lower_upstream(
+    embedded: Annotated[bool, "for compile(): bare pointers, threads of the pool, failures return"] = False,
+) -> str:
     """Lower linalg, scf, affine, memref, vector, math and the rest to the llvm dialect by upstream's passes
 
     embedded: for code that `compile()` calls: public functions may take bare pointers as private ones do, dynamic sizes

@@ -43,7 +43,7 @@ def test_every_row_of_the_tables_loads(name: str) -> None:
     assert item.name == name
     assert item.summary
     assert not item.summary.endswith(".")
-    registry.options_of(item)
+    assert [name for name, option in registry.options_of(item).items() if not option.help] == []
 
 
 def test_no_name_is_both_a_pass_and_a_pipeline() -> None:
