@@ -158,6 +158,14 @@ def test_the_picture_needs_matplotlib_and_squares(tmp_path: Path) -> None:
     assert not (tmp_path / "b.svg").exists()
 
 
+def test_without_the_peak_the_picture_shows_speeds(tmp_path: Path) -> None:
+    """As with several threads."""
+    pytest.importorskip("matplotlib")
+    rows = [Row(r.workload, tuple(x for x in r.results if x.peer != PEAK)) for r in (_row(64), _row(128))]
+    assert plot.plot(rows, tmp_path / "a.svg") == ""
+    assert plot.SPEED in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
 def test_without_matplotlib_the_picture_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "matplotlib" in plot.plot([_row(64)], tmp_path / "a.svg")
