@@ -22,12 +22,13 @@ FAMILIES = {
     "fused": "attention, products of products, layers of perceptrons beside the installed libraries",
     "forms": "whether the search picks the fastest form of softmax",
     "streaming": "softmax, layer normalisation, reductions and elementwise chains beside every installed library",
+    "transposes": "transposes beside torch and numpy, and beside the fastest of the cheapest schedules",
     "compile_time": "what a user waits for: import, cold search, compilation",
     "models": "whole networks beside torch and torch.compile; needs torch",
     "memo": "bytes per Spec of the memo, and what a warm look-up takes",
 }
 #: Those whose rows have names, in `labels()`.
-LABELLED = ("conv", "forms", "fused", "streaming")
+LABELLED = ("conv", "forms", "fused", "streaming", "transposes")
 #: Has options of its own: `python -m benchmarks peers --help`.
 PEERS = "peers"
 
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=names)
     parser.add_argument("--target", default="host", help="the machine: host, avx2, avx512, or a CPU")
     parser.add_argument(
-        "--threads", type=int, help="of contractions, conv, fused, streaming (1) and models (1, then 2)"
+        "--threads", type=int, help="of contractions, conv, fused, streaming, transposes (1) and models (1, then 2)"
     )
     parser.add_argument(
         "--only", default="", metavar="TEXT", help=f"only rows of {', '.join(LABELLED)} whose names contain it"
@@ -60,7 +61,7 @@ def main() -> None:
     print("\n".join(f"{k}: {v}" for k, v in report["host"].items()))
     for family in families:
         print(f"\n## {family}: {FAMILIES[family]}\n", flush=True)
-        defaults = {"contractions": 1, "conv": 1, "fused": 1, "models": 0, "streaming": 1}
+        defaults = {"contractions": 1, "conv": 1, "fused": 1, "models": 0, "streaming": 1, "transposes": 1}
         more = {"threads": options.threads or defaults[family]} if family in defaults else {}
         more |= {"only": options.only} if family in LABELLED else {}
         more |= {"seed": options.seed} if family == "model" and options.seed is not None else {}

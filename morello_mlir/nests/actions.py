@@ -13,17 +13,20 @@ from .rewrite import Child, Rewritten, partial, reciprocal_body, same, staged, t
 from .spec import NestSpec
 from .touch import levels
 
+#: The share of the last-level cache that operands may take to be found there.
+FAR = 0.75
+
 
 def goal(spec: NestSpec, target: Target) -> NestSpec:
     """`spec` with its operands where they are when it starts (what fits a cache is there), and `far` where they exceed
-    the last-level cache."""
+    what stays in the last-level cache."""
     size = spec.bytes
     near = next((memory for memory, capacity in levels(target) if size <= capacity), None)
     if near is not None:
         rank = ("L1", "L2", "GL").index
         moved = [o if rank(o.memory) < rank(near) else replace(o, memory=near) for o in spec.operands]
         return replace(spec, operands=tuple(moved))
-    return replace(spec, far=spec.far or size > target.l3_bytes)
+    return replace(spec, far=spec.far or size > FAR * target.l3_bytes)
 
 
 def rewritten(spec: NestSpec, node: Node, target: Target) -> Rewritten:

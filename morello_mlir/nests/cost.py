@@ -50,7 +50,11 @@ class RowsModel:
             compute, out = self.sweep(passes, layout, plan)
             total += self.whole(sweep, passes, lines, (compute, out), layout, plan)
             total += out
-        return total
+        return total + self.end(plan.passes)
+
+    def end(self, passes: Sequence[PassPlan]) -> float:
+        """What comes at the end of all groups: what has been written past the caches arrives."""
+        return self.s.fence if any(p.step.streaming for p in passes) else 0.0
 
     def whole(
         self,
@@ -89,7 +93,9 @@ class RowsModel:
         overlap = self.s.online_overlap if online else self.s.overlap
         if is_straight(self.spec, vector, passes):
             overlap = self.s.straight_overlap
-        memory = lines.cached + (1 - self.s.past_beside) * lines.past
+        # What is written past the caches takes place beside other lines, but for those that wait.
+        beside = self.s.past_beside * max(0.0, lines.past - lines.waits)
+        memory = lines.cached + lines.past - beside
         return max(max(compute, memory) + overlap * min(compute, memory), lines.past)
 
     def sweep(self, passes: Sequence[PassPlan], layout: Layout, plan: RowsPlan) -> tuple[float, float]:

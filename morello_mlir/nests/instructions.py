@@ -12,6 +12,7 @@ from .facts import Facts
 from .ops import REDUCE, element_bytes, is_float
 from .plan import PassPlan, RowsPlan
 from .spec import NestSpec
+from .squares import shuffles, square
 from .touch import Layout, levels
 
 #: Ops of more instructions than LONG have constants of their own; but for those of more than CALL, which are calls.
@@ -151,14 +152,17 @@ class Instructions:
             w.beside = max(w.beside, self._points(v, units) / 2 if value.reduces else n / max(1, turns))
             if s.counts.get(value.op, 1) > LONG:
                 long.add(value.op)
+        # Steps side by side, as squares have them: none where no vector is whole.
+        whole = shape[layout.vector] >= layout.lanes
+        counts = [side.get(d, n) if whole else 1 for d, n in enumerate(units)]
         for v in p.loads:
-            self._access(w, v, self._reads(v, units, side, layout), layout, s.gather)
+            self._access(w, v, self._reads(v, units, side, layout), layout, counts)
         for k in p.outputs:
             n = math.prod(units[d] for d in range(len(units)) if spec.outputs[k].strides[d] or spec.scan[d] is False)
-            self._scattered(w, spec.outputs[k].strides[layout.vector], n, layout)
+            self._scattered(w, spec.outputs[k].strides, n, layout, counts)
         for st in p.stores:
-            stride = 1 if st.output is None else spec.outputs[st.output].strides[layout.vector]
-            self._scattered(w, stride, self.instances(st.value, units, side), layout)
+            n = self.instances(st.value, units, side)
+            self._scattered(w, None if st.output is None else spec.outputs[st.output].strides, n, layout, counts)
         full = math.prod(units[d] for d in range(len(units)))
         w.arithmetic += corrected * full * s.arithmetic
         w.held = sum(self._accumulators(r, units, side) for r in p.reductions) + sum(map(self._constants, long))
@@ -238,11 +242,14 @@ class Instructions:
             return 60.0 * s.arithmetic
         return s.counts.get(name, 1) * s.arithmetic
 
-    def _access(self, w: Work, v: int, n: float, layout: Layout, each: float) -> None:
-        value = self.spec.body.values[v]
-        stride = 1
+    def _access(self, w: Work, v: int, n: float, layout: Layout, counts: Sequence[int]) -> None:
+        value, stride = self.spec.body.values[v], 1
         if value.op == "input":
-            stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector]
+            strides = self.spec.inputs[int(value.attr or 0)].strides
+            stride, found = strides[layout.vector], square(strides, layout.vector, counts, layout.lanes)
+            if found is not None:
+                w.loads += n * self._transposes(w, n, found[1], layout)
+                return
         if stride in (0, 1):
             w.loads += n * (
                 self._lines_each(int(value.attr or 0), layout.vector) if stride and value.op == "input" else 1
@@ -254,7 +261,14 @@ class Instructions:
             w.arithmetic += n * (stride - 1) * self.s.arithmetic
             w.instructions += n * (2 * stride - 1)
         else:
-            w.extra += n * layout.lanes * each
+            w.extra += n * layout.lanes * self.s.gather
+
+    def _transposes(self, w: Work, n: float, width: int, layout: Layout) -> int:
+        """Counts what transposing `n` vectors in squares of `width` takes; returns loads or stores a vector."""
+        pieces, moves = layout.lanes // width, shuffles(width, layout.lanes)
+        w.arithmetic += n * moves * self.s.shuffle
+        w.instructions += n * (moves + pieces)
+        return pieces
 
     def _lines_each(self, k: int, vector: int) -> float:
         """How many lines a vector of input k lies in: windows move it by less than a vector."""
@@ -262,10 +276,17 @@ class Instructions:
         moves = (s for d, s in enumerate(o.strides) if d != vector and self.spec.scan[d] and self.spec.dims[d] > 1)
         return 1 + width / LINE if any(s * element_bytes(o.dtype) % width for s in moves) else 1
 
-    def _scattered(self, w: Work, stride: int, n: float, layout: Layout) -> None:
-        if stride == 1:
+    def _scattered(
+        self, w: Work, strides: Sequence[int] | None, n: float, layout: Layout, counts: Sequence[int]
+    ) -> None:
+        """strides: of the output; None: of scratch, which lies along vectors."""
+        if strides is None or strides[layout.vector] == 1:
             w.stores += n
             w.instructions += n
+            return
+        found = square(strides, layout.vector, counts, layout.lanes)
+        if found is not None:
+            w.stores += n * self._transposes(w, n, found[1], layout)
         else:
             w.extra += n * layout.lanes * self.s.scatter
 

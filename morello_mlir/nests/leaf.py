@@ -166,15 +166,23 @@ class LeafSearch:
 
     def choose(self, option: Option) -> tuple[float, RowsPlan]:
         """(cycles, plan) with the passes that gain by it writing past the caches."""
-        form, total = option.form, option.before
+        form = option.form
         plan = replace(form.plan, vector=option.vector, tile=option.points)
-        layout, found = option.layout, option.found
-        model = self.model
         free = {j for j, p in enumerate(plan.passes) if j >= form.given and streams(p, self.spec, plan.vector)}
+        total, passes = self._choose(option, plan, free)
+        if free and any(passes[j].step.streaming for j in free):
+            # What comes once at the end, however many passes do, may be more than all of them gain.
+            without = self._choose(option, plan, set())
+            total, passes = min((total, passes), without, key=lambda found: found[0])
+        return total, replace(plan, passes=passes)
+
+    def _choose(self, option: Option, plan: RowsPlan, free: set[int]) -> tuple[float, tuple[PassPlan, ...]]:
+        """(cycles, passes) of `plan`, of which those of `free` write past the caches or not."""
+        form, layout, model, total = option.form, option.layout, self.model, option.before
         memory = model.memory(plan, layout)
         other = model.memory(plan, layout, past=True) if free else memory
         passes: dict[int, PassPlan] = {}
-        for sweep, lags, fastest in zip(form.sweeps, plan.sweeps, found, strict=True):
+        for sweep, lags, fastest in zip(form.sweeps, plan.sweeps, option.found, strict=True):
             # What is fastest is so whatever the lines take, but where passes of neighbouring groups share a loop.
             late = any(lag for _, lag in lags)
             best: tuple[float, float, list[PassPlan]] | None = None
@@ -189,7 +197,8 @@ class LeafSearch:
             assert best is not None
             total += best[0] + best[1]
             passes.update(zip(sweep.passes, best[2], strict=True))
-        return total, replace(plan, passes=tuple(passes[j] for j in range(len(passes))))
+        chosen = tuple(passes[j] for j in range(len(passes)))
+        return total + model.end(chosen), chosen
 
     def node(self, plan: RowsPlan) -> Rows:
         """The step, checked: the plan made from it costs what has been found."""

@@ -22,7 +22,10 @@ def runs_beside(spec: NestSpec, d: int, size: int) -> list[tuple[int, bool]]:
     out = []
     for o in spec.outputs:
         runs = math.prod(n for n, s in zip(spec.dims, o.strides, strict=True) if s > o.strides[d])
-        out.append((runs - 1, size * o.strides[d] * element_bytes(o.dtype) >= FOLLOWED))
+        # Where inputs go across a row, several are written at a time, none of which is followed.
+        along = next((e for e, s in enumerate(o.strides) if s == 1), d)
+        across = any(i.strides[along] > 1 for i in spec.inputs)
+        out.append((runs - 1, not across and size * o.strides[d] * element_bytes(o.dtype) >= FOLLOWED))
     return out
 
 

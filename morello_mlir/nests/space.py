@@ -15,6 +15,8 @@ from .spec import NestSpec
 
 #: Points of a group along a parallel dim that is not the vector dim.
 TILES = (1, 2, 3, 4, 6, 8)
+#: The same along a dim in which the elements of an operand are neighbours that are not so along the vector dim.
+SQUARES = (*TILES, 16)
 #: Vectors of a group along a parallel vector dim.
 VECTORS = (1, 2, 4, 8)
 #: The most vectors of one value that a group computes side by side.
@@ -40,7 +42,7 @@ def layouts(spec: NestSpec, target: Target) -> Iterator[tuple[int, int, tuple[in
         for vectors in VECTORS if parallel else (1,):
             if vectors > max(1, units):
                 continue
-            for tile in _tiles(spec, others):
+            for tile in _tiles(spec, vector, others):
                 side = vectors
                 for n in tile:
                     side *= n
@@ -48,11 +50,13 @@ def layouts(spec: NestSpec, target: Target) -> Iterator[tuple[int, int, tuple[in
                     yield vector, vectors, tile
 
 
-def _tiles(spec: NestSpec, dims: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _tiles(spec: NestSpec, vector: int, dims: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Tiles of at most two of `dims`, the last ones first."""
     one = [1] * len(spec.dims)
     yield tuple(one)
-    sizes = {d: [t for t in TILES if 1 < t <= spec.dims[d]] for d in dims}
+    across = [o for o in spec.operands if o.strides[vector] > 1]
+    along = {d for d in dims if any(o.strides[d] == 1 for o in across)}
+    sizes = {d: [t for t in (SQUARES if d in along else TILES) if 1 < t <= spec.dims[d]] for d in dims}
     for d in dims:
         for n in sizes[d]:
             yield tuple(n if e == d else 1 for e in range(len(one)))

@@ -15,9 +15,17 @@ from itertools import product
 from ..cached import cached_property
 from ..targets import LINE, PAGE, Target
 from ..targets.streams import PerLine
+from .crowd import apart_of, lines_a_set, occupied
 from .ops import element_bytes
 from .spec import NestSpec
 
+#: Lines that are under way at a time, those of more than one group that are written, and groups, at most.
+UNDER_WAY, WRITES_UNDER_WAY, MOST_UNDER_WAY = 64, 32, 16
+#: How many times as many lines as in others there are in some sets of L2.
+UNEVEN = 2
+#: The share of the ways of a set from which on lines wait for one another; and how many times all ways, at most, count
+#: of lines that are written.
+CROWDED, MOST_CROWDED = 0.7, 2.0
 #: What is touched: an operand (an output that overwrites an input is that input), or scratch, by its value.
 Key = tuple[str, int]
 
@@ -38,21 +46,11 @@ def key_of_operand(spec: NestSpec, k: int) -> Key:
 
 def line_runs(strides: Sequence[int], steps: Sequence[int], nbytes: int) -> tuple[float, int]:
     """(lines, runs of neighbouring lines) that the steps along all dims touch."""
-    span = nbytes
-    apart: list[tuple[int, int]] = []
-    for stride, n in sorted((s * nbytes, n) for s, n in zip(strides, steps, strict=True) if s and n > 1):
-        if not apart and stride <= max(span, LINE):
-            span += (n - 1) * stride
-        elif apart and stride % apart[-1][0] == 0 and apart[-1][0] * apart[-1][1] >= stride:
-            # Windows that overlap.
-            step, have = apart[-1]
-            apart[-1] = step, have + (n - 1) * (stride // step)
-        else:
-            apart.append((stride, n))
-    runs = 1
-    for _, n in apart:
-        runs *= n
-    return runs * max(1.0, span / LINE), runs
+    apart, span = apart_of(strides, steps, nbytes)
+    runs = math.prod(n for _, n in apart)
+    # Rows begin anywhere in a line that their strides lead to.
+    begin = math.gcd(LINE, *(stride for stride, _ in apart))
+    return runs * max(1.0, (span + LINE - begin) / LINE), runs
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,13 @@ class Layout:
                 return memory
         return "L3" if nbytes <= self.target.l3_bytes else "DRAM"
 
-    def again(self, table: PerLine, nbytes: float) -> float:
-        """Cycles of a line that is met again after `nbytes`. A cache does not lose all at once what is too large for
-        it: what L2 is planned with stays, and nothing of twice as much."""
-        planned = self.target.l2.lines * LINE
+    def again(self, table: PerLine, nbytes: float, nearest: float = 0.0) -> float:
+        """Cycles of a line that is met again after `nbytes`, which take `nearest` bytes of L1 where they crowd there. A
+        cache does not lose all at once what is too large for it: what L2 is planned with stays, and nothing of twice as
+        much."""
+        planned, (_, held) = self.target.l2.lines * LINE, levels(self.target)[0]
+        if nearest > held:
+            nbytes = max(nbytes, held + 1.0)
         level = self.level(nbytes)
         if level == "L1" or not planned < nbytes < 2 * planned:
             return table.at(level)
@@ -138,6 +139,24 @@ class Layout:
         rows = list(self._lines.values())
         return [LINE * sum(r[i] for r in rows) for i in range(len(self._loops) + 1)]
 
+    @cached_property
+    def _crowded(self) -> dict[Key, list[tuple[float, float]]]:
+        """By operand: bytes of L1 and of L2 that each loop takes, innermost first, of which none of that operand are
+        lost before: where its lines crowd in few sets, the others are of no use. Pages that are neighbours lie anywhere
+        in memory, so that lines crowd in some sets of L2 more than in others."""
+        caches = (self.target.l1.sets, 1), (self.target.l2.sets, UNEVEN)
+        out: dict[Key, list[tuple[float, float]]] = {}
+        for k, o in enumerate(self.spec.operands):
+            key = key_of_operand(self.spec, k)
+            if key in out:
+                continue
+            out[key] = []
+            for i, steps in enumerate((self.group, *(s for _, s in self._loops))):
+                lines, shape = self._lines[key][i], apart_of(o.strides, steps, element_bytes(o.dtype))
+                more = [occupied(lines, by * lines_a_set(*shape, sets), sets) - lines for sets, by in caches]
+                out[key].append((self._footprints[i] + LINE * more[0], self._footprints[i] + LINE * more[1]))
+        return out
+
     @property
     def footprint(self) -> float:
         """Bytes of all operands that a group touches."""
@@ -161,22 +180,28 @@ class Layout:
     def met(self, k: int, table: PerLine) -> float:
         """What the lines of operand `k` that groups touch first are by `table`, each where it is found; without what
         waiting for those that lie apart costs."""
-        lines = self._lines[key_of_operand(self.spec, k)]
-        again = 0.0
-        outer = 1.0
+        return self.over(k, table, table)
+
+    def over(self, k: int, first: PerLine, again: PerLine) -> float:
+        """All groups' lines of operand `k`: of those that no group has touched before by `first`, of others by `again`,
+        each where it is found."""
+        key = key_of_operand(self.spec, k)
+        lines, total, outer = self._lines[key], 0.0, 1.0
         for i in reversed(range(len(self._loops))):
             turns = self._loops[i][0]
             met = turns * lines[i] - lines[i + 1]
-            each = table.at("L1") if self.near else self.again(table, self._footprints[i])
-            again += outer * max(0.0, met) * each
+            if met > 0:
+                nearest, beyond = self._crowded[key][i]
+                total += outer * met * (again.l1 if self.near else self.again(again, beyond, nearest))
             outer *= turns
-        return lines[-1] * table.at(self.cold(k)) + again
+        return lines[-1] * first.at(self.cold(k)) + total
 
     def stays_near(self) -> bool:
         """Whether all lines that are met again come from the nearest cache."""
-        for lines in self._lines.values():
+        _, held = levels(self.target)[0]
+        for key, lines in self._lines.items():
             for i, (turns, _) in enumerate(self._loops):
-                if turns * lines[i] > lines[i + 1] and self.level(self._footprints[i]) != "L1":
+                if turns * lines[i] > lines[i + 1] and max(self._crowded[key][i]) > held:
                     return False
         return True
 
@@ -194,16 +219,58 @@ class Layout:
         lines = self._lines[key_of_operand(self.spec, k)][0] * self.groups
         return lines * self.target.streams.crowd * math.log2(rows)
 
+    def waits(self, k: int, *, written: bool) -> float:
+        """What lines of operand `k` wait for one another that groups touch first: of those under way at a time, no set
+        of the nearest cache takes more than it has ways."""
+        o, s, sets = self.spec.operands[k], self.target.streams, self.target.l1.sets
+        size, most = element_bytes(o.dtype), WRITES_UNDER_WAY if written else UNDER_WAY
+        steps = self._under_way(o.strides, size, most)
+        a_set = lines_a_set(*apart_of(o.strides, steps, size), sets)
+        a_set *= min(1.0, UNDER_WAY / line_runs(o.strides, steps, size)[0])
+        much = a_set * sets / self.target.l1.lines - CROWDED
+        if much <= 0:
+            return 0.0
+        if written:
+            return min(much, MOST_CROWDED) * self.over(k, s.write_crowded, s.write_again)
+        # Where the nest has only parts of lines, others meet the rest of them.
+        part = min(1.0, apart_of(o.strides, self.spec.dims, size)[1] / LINE)
+        met = PerLine(*(part * x + (1 - part) * y for x, y in zip(s.read_crowded, s.read_again, strict=True)))
+        return much * self.over(k, met, s.read_again)
+
+    def _under_way(self, strides: Sequence[int], nbytes: int, most: int) -> list[int]:
+        """Steps along every dim of the groups that are under way at a time: while there are fewer than `most` lines."""
+        steps, left = list(self.group), MOST_UNDER_WAY
+        for d in reversed(self.spec.parallel_dims):
+            while left > 1 and steps[d] < self.spec.dims[d] and line_runs(strides, steps, nbytes)[0] < most:
+                steps[d] = min(self.spec.dims[d], 2 * steps[d])
+                left //= 2
+        return steps
+
     def jumps(self, k: int) -> float:
         """What lines cost that lie apart: the next one is not foreseen. Where the innermost loop goes on along the runs
         of a group, they are foreseen from group to group."""
-        o = self.spec.operands[k]
+        o, cold = self.spec.operands[k], self.cold(k)
         size = element_bytes(o.dtype)
         lines, runs = line_runs(o.strides, self.group, size)
-        apart = float(runs - 1)
-        if self._loops:
+        apart, each = float(runs - 1), self.target.streams.run.at(cold)
+        if not self.spec.scan_dims:
+            # Groups without a sweep are short: the lines of the next ones are under way beside theirs.
+            apart, each = self._followed(k, apart), self.target.streams.short_run.at(cold)
+        elif self._loops:
             turns, steps = self._loops[0]
             apart = min(apart, (line_runs(o.strides, steps, size)[1] - 1) / turns)
         # Of what groups share, only the first has to wait.
         new = min(1.0, self._lines[key_of_operand(self.spec, k)][-1] / (self.groups * lines)) if lines else 1.0
-        return new * self.groups * apart * self.target.streams.run.at(self.cold(k))
+        return new * self.groups * apart * each
+
+    def _followed(self, k: int, apart: float) -> float:
+        """As many of the runs `apart` of a group as no loop goes on along, of those whose runs are few enough to be
+        followed at the same time."""
+        o, groups = self.spec.operands[k], 1
+        for turns, steps in self._loops:
+            groups *= turns
+            runs = line_runs(o.strides, steps, element_bytes(o.dtype))[1]
+            apart = min(apart, (runs - 1) / groups)
+            if runs > UNDER_WAY:
+                break
+        return apart

@@ -17,13 +17,15 @@ COUNTING = {level: PerLine(*(float(level == other) for other in LEVELS)) for lev
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Cycles of cache lines: of those that pass through the caches, and of those written past them."""
+    """Cycles of cache lines: of those that pass through the caches (waits: for one another in few sets), and of those
+    written past them."""
 
     cached: float = 0.0
     past: float = 0.0
+    waits: float = 0.0
 
     def __add__(self, other: Lines) -> Lines:
-        return Lines(self.cached + other.cached, self.past + other.past)
+        return Lines(self.cached + other.cached, self.past + other.past, self.waits + other.waits)
 
     @property
     def total(self) -> float:
@@ -75,9 +77,10 @@ class Tour:
 
     def visit(self, j: int, p: PassPlan) -> Lines:
         """Cycles of the lines that pass `j` touches."""
-        s, cached, past = self.s, 0.0, 0.0
+        s, cached, past, waits = self.s, 0.0, 0.0, 0.0
         for key, operand in self.reads[j]:
             cached += self.cycles(j, key, operand, s.read, s.read)
+            waits += self.waits(key, operand, written=False)
             self.touched[key] = j
         written = self.past_caches(p)
         for key, operand in self.writes[j]:
@@ -85,8 +88,9 @@ class Tour:
                 past += self.cycles(j, key, operand, self.past_line, self.past_line)
             else:
                 cached += self.cycles(j, key, operand, s.allocate, s.touched)
+                waits += self.waits(key, operand, written=True)
             self.touched[key] = j
-        return Lines(cached, past)
+        return Lines(cached + waits, past, waits)
 
     def past_caches(self, p: PassPlan) -> Collection[Key]:
         """What a pass writes past the caches."""
@@ -97,6 +101,10 @@ class Tour:
         if operand < 0 or key in self.touched:
             return self.by(j, key, operand, new, again) + self.layout.crowd(operand)
         return self.layout.first(operand, new) + self.layout.crowd(operand)
+
+    def waits(self, key: Key, operand: int, *, written: bool) -> float:
+        """What all groups' lines of `key` wait for one another, where this pass is the first to touch them."""
+        return 0.0 if operand < 0 or key in self.touched else self.layout.waits(operand, written=written)
 
     def by(self, j: int, key: Key, operand: int, new: PerLine, again: PerLine) -> float:
         """All groups' lines of `key` by tables, each where it is found."""

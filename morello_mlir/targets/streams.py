@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 #: Levels of memory, innermost first.
@@ -53,6 +53,9 @@ class PerLine:
     l3: float
     dram: float
 
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.l1, self.l2, self.l3, self.dram))
+
     def at(self, level: str) -> float:
         return {"L1": self.l1, "L2": self.l2, "L3": self.l3, "DRAM": self.dram}[level]
 
@@ -68,13 +71,16 @@ class Streams:
 
     Per line, by level: read: of a line last touched there; allocate: a store to a line that was not read before;
     touched: to one that was; past: a store past the caches, by where the line is; run: lines that lie apart are not
-    foreseen, so this is what each run of neighbours costs. crowd: a line of two rows side by side that are pages apart
-    (twice that of four).
+    foreseen, so this is what each run of neighbours costs; short_run: the same where groups have no sweep. crowd: a
+    line of two rows side by side that are pages apart (twice that of four). read_crowded, write_crowded: what a line
+    waits for others in its set of L1, for each time that those under way at once fill the set, beyond a share;
+    read_again, write_again: the same of lines met again.
     overlap: of compute and memory, the share of the smaller that the larger does not hide; online_overlap: the same in
     online passes, straight_overlap in straight code. past_beside: the share of what is written past the caches that
     takes place beside all else.
 
-    Per vector: arithmetic, loads, stores: an instruction; fma: one of a sum of products; op: ops that have units of
+    Per vector: arithmetic, loads, stores: an instruction; fma: one of a sum of products; shuffle: one of a square that
+    is transposed; op: ops that have units of
     their own, of f32 (f64 takes `double` times as long); counts: instructions of the others; tables: registers that
     tables and constants take of those that look numbers up. issue: instructions that
     start per cycle.
@@ -84,9 +90,9 @@ class Streams:
 
     Per group of rows: sweep: setting out on one and leaving it; straight: the same, by vector, where it is no loop;
     ramp: pipelined passes at the ends of a loop, for each group under way; lanes: combining those of a reduction; step:
-    a value computed once per row; far_op: one of an op that takes long; block: of an online pass, beside a sweep. Per
-    element: gather, scatter. Per run of an output, of half a page or more, that a thread writes beside another's:
-    beside.
+    a value computed once per row; far_op: one of an op that takes long; block: of an online pass, beside a sweep.
+    fence: at the end, until what is written past the caches has arrived. Per element: gather, scatter. Per run of an
+    output, of half a page or more, that a thread writes beside another's: beside.
     """
 
     read: PerLine
@@ -96,6 +102,11 @@ class Streams:
     run: PerLine
     op: Mapping[str, float]
     crowd: float = 0.0
+    short_run: PerLine = PerLine(0.0, 0.0, 0.25, 5.0)
+    read_crowded: PerLine = PerLine(0.0, 2.4, 0.86, 1.9)
+    read_again: PerLine = PerLine(0.0, 2.5, 3.8, 5.5)
+    write_crowded: PerLine = PerLine(0.0, 2.0, 7.0, 12.0)
+    write_again: PerLine = PerLine(0.0, 12.5, 12.5, 12.5)
     overlap: float = 0.37
     online_overlap: float = 1.0
     straight_overlap: float = 0.37
@@ -104,6 +115,7 @@ class Streams:
     fma: float = 0.5
     loads: float = 0.5
     stores: float = 1.0
+    shuffle: float = 0.5
     issue: float = 5.0
     double: float = 2.0
     latency: float = 4.0
@@ -120,6 +132,7 @@ class Streams:
     live: float = 1.5
     block: float = 30.0
     ramp: float = 20.0
+    fence: float = 450.0
     beside: float = 0.0
     counts: Mapping[str, float] = field(default_factory=lambda: OP_COUNTS)
     tables: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +162,7 @@ AVX512_STREAMS = Streams(
     fma=0.67,
     loads=0.6,
     stores=1.1,
+    shuffle=1.0,
     issue=6.0,
     latency=3.0,
     loop=1.2,
@@ -178,6 +192,8 @@ ZEN5_STREAMS = Streams(
     arithmetic=0.224,
     loads=0.546,
     stores=1.34,
+    gather=0.68,
+    scatter=1.2,
     issue=8.0,
     latency=2.5,
     loop=1.34,

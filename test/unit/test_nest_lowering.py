@@ -214,13 +214,25 @@ def test_long_sums_online(online: str) -> None:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_squares(target: str) -> None:
-    """Where another dim of the tile has the neighbours, squares are transposed."""
+    """Where another dim of the tile has the neighbours, squares are transposed: of what is read, and of what is
+    written."""
     needs(target)
     jobs = []
     for dtype, op in (("f32", "neg"), ("bf16", "neg"), ("f64", "abs"), ("i8", "abs")):
         for tile in (4, 16):
             text = f'Map([37, 70], ({dtype}, GL, [1, 37]), ({dtype}, GL, [70, 1]), "y = {op}(x0)", serial)'
             jobs.append((NestSpec.parse(text), parse(f"rows vector d1 by 2 tile d0 by {tile}:\n    pass y")))
+            jobs.append((NestSpec.parse(text), parse(f"rows vector d0 tile d1 by {tile}:\n    pass y")))
+    # Every second row, three dims, and a value that is the same along the vectors.
+    for text, rows in (
+        ('Map([37, 70], (f32, GL, [1, 74]), (f32, GL, [140, 1]), "y = exp(x0)", serial)', "vector d0 tile d1 by 8"),
+        (
+            'Map([3, 20, 37], (f32, GL, [740, 1, 20]), (f32, GL, [740, 37, 1]), "y = neg(x0)", serial)',
+            "vector d1 tile d2 by 4 tile d0 by 2",
+        ),
+        ('Map([37, 70], (f32, GL, [0, 1]), (f32, GL, [70, 1]), "y = neg(x0)", serial)', "vector d0 tile d1 by 4"),
+    ):
+        jobs.append((NestSpec.parse(text), parse(f"rows {rows}:\n    pass y")))
     library = compiled(jobs, TARGETS[target])
     for i, (spec, _) in enumerate(jobs):
         inputs = inputs_of(spec, np.random.default_rng(i), special=True)

@@ -17,13 +17,11 @@ from ...lowering.transpose import transposed
 from ..borders import Border
 from ..instructions import INTERLEAVED
 from ..ops import element_bytes
+from ..squares import square
 from . import edges
 from .edges import Edge, Inside
 from .values import Values
 from .vectors import Bundle
-
-#: Squares of elements, of at least that many rows, are transposed in registers instead of read one by one.
-SQUARE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +127,10 @@ class Memory:
         return tuple(self._read_at(place, tile, start, cell) for cell in cells(shape))
 
     def _across(self, place: Place, tile: Tile, shape: Sequence[int]) -> tuple[int, int] | None:
-        """(dim, width): another dim than that of the vectors, along which so many neighbours in the tile are neighbours
-        in memory; None where there is none, or the vectors' dim is such a one."""
-        if place.strides[self.vector] < 2 or tile.live is not None or place.dtype == "i1":
+        """The squares by which a place is read or written (`square`); None where there are none."""
+        if tile.live is not None or place.dtype == "i1" or not tile.inside.issuperset(edges.edges(place)):
             return None
-        if not tile.inside.issuperset(edges.edges(place)):
-            return None
-        for d, count in enumerate(shape):
-            width = min(count & -count, self.lanes)
-            if place.strides[d] == 1 and d != self.vector and width >= SQUARE:
-                return d, width
-        return None
+        return square(place.strides, self.vector, shape, self.lanes)
 
     def _transposed(self, place: Place, start: Index, shape: Sequence[int], dim: int, width: int) -> Bundle:
         """As `read`: rows of `width` elements along `dim`, transposed in registers."""
@@ -279,9 +270,38 @@ class Memory:
         """Stores a value of the tile, of this shape."""
         start = self._start(place, tile)
         bundle = self.values.stored(bundle, place.dtype)
+        across = self._across(place, tile, shape)
+        if across is not None and len(bundle) > 1:
+            self._store_transposed(place, start, shape, bundle, *across)
+            return
         for i, cell in enumerate(cells(shape)):
             x = bundle[i] if len(bundle) > 1 else bundle[0]
             self._store(place, tile, self.b.add(start, self._offset(place, cell)), x, streaming)
+
+    def _store_transposed(
+        self, place: Place, start: Index, shape: Sequence[int], bundle: Bundle, dim: int, width: int
+    ) -> None:
+        """As `write`: rows of `width` elements along `dim`, transposed in registers."""
+        there = dict(zip(cells(shape), bundle, strict=True))
+        stride, small = place.strides[self.vector], f"vector<{width}x{place.dtype}>"
+        for cell in there:
+            if cell[dim] % width:
+                continue
+            first = self.b.add(start, self._offset(place, cell))
+            vectors = [there[(*cell[:dim], cell[dim] + j, *cell[dim + 1 :])] for j in range(width)]
+            for lane in range(0, self.lanes, width):
+                rows = [self._slice(x, lane, width, place.dtype) for x in vectors]
+                for r, row in enumerate(transposed(self.b, rows, width, place.dtype)):
+                    i = self.b.index(self.b.add(first, (lane + r) * stride))
+                    self.b.line(f"vector.store {row}, {place.memory}[{i}] : {place.type}, {small}")
+
+    def _slice(self, x: str, start: int, size: int, dtype: str) -> str:
+        """`size` lanes of a vector, from `start` on."""
+        if size == self.lanes:
+            return x
+        part = f"{{offsets = [{start}], sizes = [{size}], strides = [1]}}"
+        types = f"vector<{self.lanes}x{dtype}> to vector<{size}x{dtype}>"
+        return self.b.value(f"vector.extract_strided_slice {x} {part} : {types}")
 
     def _store(self, place: Place, tile: Tile, at: Index, x: str, streaming: bool) -> None:
         stride, t = place.strides[self.vector], f"vector<{self.lanes}x{place.dtype}>"
@@ -315,14 +335,11 @@ class Memory:
 
     def _store_pieces(self, place: Place, at: Index, x: str, live: int) -> None:
         """The first lanes in pieces: masked stores are slow on some cores with AVX2."""
-        t = f"vector<{self.lanes}x{place.dtype}>"
         for start, size in Machine.split(live, self.lanes):
             if size == 1:
                 self._store_lane(place, self.b.add(at, start), x, start)
                 continue
-            small = f"vector<{size}x{place.dtype}>"
-            part = f"{{offsets = [{start}], sizes = [{size}], strides = [1]}}"
-            piece = self.b.value(f"vector.extract_strided_slice {x} {part} : {t} to {small}")
+            small, piece = f"vector<{size}x{place.dtype}>", self._slice(x, start, size, place.dtype)
             self.b.line(
                 f"vector.store {piece}, {place.memory}[{self.b.index(self.b.add(at, start))}] : {place.type}, {small}"
             )
