@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import CHAIN, MOST_OPERANDS, SpecOp, flags, load, numbered, ops_of, string_of
+from .goal_op import CHAIN, MOST_OPERANDS, GoalOp, flags, load, numbered, ops_of, string_of, text_attribute
 
 if TYPE_CHECKING:
     from morello_mlir.chains import ChainSpec
@@ -33,7 +33,7 @@ def is_chain(name: str) -> bool:
     return numbered(name, CHAIN)
 
 
-class ChainOp(SpecOp):
+class ChainOp(GoalOp):
     """A view of a chain. Raises SpecError where it is given another op.
 
     The accessors raise SpecError, naming the attribute, where an attribute is missing or malformed.
@@ -53,7 +53,7 @@ class ChainOp(SpecOp):
         return [string_of("stages", item) for item in items]
 
     @property
-    def spec(self) -> ChainSpec:  # type: ignore[override]
+    def spec(self) -> ChainSpec:
         """The goal that the attributes describe."""
         from morello_mlir.chains import ChainSpec
 
@@ -85,9 +85,9 @@ def build_chain_op(spec: ChainSpec, operands: Sequence[Any], schedule: str | Non
     if len(operands) > MOST_OPERANDS:
         raise SpecError(f"a chain has up to {MOST_OPERANDS} operands, not {len(operands)}")
     named: dict[str, Any] = {
-        "function": ir.StringAttr.get(spec.function, context),
+        "function": text_attribute(spec.function, context),
         "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
-        "stages": ir.ArrayAttr.get([ir.StringAttr.get(line, context) for line in spec.lines()], context),
+        "stages": ir.ArrayAttr.get([text_attribute(line, context) for line in spec.lines()], context),
     }
     named |= flags(spec, context, "serial")
     made = ChainOp(ir.Operation.create(f"{CHAIN}{len(operands)}", operands=list(operands), attributes=named))

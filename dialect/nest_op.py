@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from morello_mlir.errors import SpecError
 
-from .spec_op import MOST_OPERANDS, NEST, SpecOp, flags, load, numbered, ops_of, static_strides, string_of
+from .goal_op import (
+    MOST_OPERANDS,
+    NEST,
+    GoalOp,
+    flags,
+    load,
+    numbered,
+    ops_of,
+    static_strides,
+    string_of,
+    text_attribute,
+)
+from .spec_op import SpecOp
 
 if TYPE_CHECKING:
     from morello_mlir.nests import NestSpec
@@ -33,7 +45,7 @@ def is_nest(name: str) -> bool:
     return numbered(name, NEST)
 
 
-class NestOp(SpecOp):
+class NestOp(GoalOp):
     """A view of a nest. Raises SpecError where it is given another op.
 
     The accessors raise SpecError, naming the attribute, where an attribute is missing or malformed.
@@ -56,7 +68,7 @@ class NestOp(SpecOp):
         return tuple(ir.DenseI64ArrayAttr(attribute))
 
     @property
-    def spec(self) -> NestSpec:  # type: ignore[override]
+    def spec(self) -> NestSpec:
         """The goal that the attributes describe."""
         from morello_mlir.nests import Body, NestSpec, Operand
 
@@ -92,20 +104,17 @@ class NestOp(SpecOp):
 def _goal_attributes(spec: NestSpec, context: Any) -> dict[str, Any]:
     from mlir import ir
 
-    def text(value: str) -> Any:
-        return ir.StringAttr.get(value, context)
-
     named: dict[str, Any] = {
-        "function": text(spec.function),
+        "function": text_attribute(spec.function, context),
         "dims": ir.DenseI64ArrayAttr.get(list(spec.dims), context),
         "scan": ir.DenseI64ArrayAttr.get(list(spec.scan_dims), context),
-        "operands": ir.ArrayAttr.get([text(str(o)) for o in spec.operands], context),
-        "body": text(str(spec.body)),
+        "operands": ir.ArrayAttr.get([text_attribute(str(o), context) for o in spec.operands], context),
+        "body": text_attribute(str(spec.body), context),
     }
     return named | flags(spec, context, "serial", "far")
 
 
-def goal_ops(root: Any) -> Iterator[SpecOp]:
+def goal_ops(root: Any) -> Iterator[SpecOp | NestOp]:
     """Every `morello.spec` and every nest at or below an op (see `ops_of`)."""
     return ops_of(root, SpecOp, NestOp)
 

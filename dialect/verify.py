@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from morello_mlir.errors import SpecError
 
 from .chain_op import ChainOp, chain_ops, chain_problems
+from .goal_op import GoalOp, static_strides
 from .nest_op import NEST_OPTIONAL, NEST_REQUIRED, NestOp, goal_ops, nest_value_problems
-from .spec_op import SpecOp, static_strides
+from .spec_op import SpecOp
 
 if TYPE_CHECKING:
     from morello_mlir.spec import Extra, Spec, TensorSpec
@@ -61,7 +62,7 @@ def verify_spec_op(op: Any) -> bool:
     return _reported(kind(op))
 
 
-def _reported(view: SpecOp) -> bool:
+def _reported(view: GoalOp) -> bool:
     from morello_mlir import diagnostics
 
     if isinstance(view, ChainOp):
@@ -95,7 +96,7 @@ def problems(op: Any) -> list[str]:
     return [*found, *_schedule_problems(view), *_constant_problems(view, spec), *_value_problems(view, spec)]
 
 
-def _attribute_names(view: SpecOp) -> list[str]:
+def _attribute_names(view: GoalOp) -> list[str]:
     return list(view.operation.attributes)
 
 
@@ -104,7 +105,7 @@ def _allowed(attribute: str) -> bool:
     return attribute in REQUIRED or attribute in OPTIONAL or "." in attribute
 
 
-def _schedule_problems(view: SpecOp) -> list[str]:
+def _schedule_problems(view: GoalOp) -> list[str]:
     found = []
     try:
         _ = view.schedule_text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from morello_mlir.dialect import ChainOp, NestOp, SpecOp, chain_ops, goal_ops
+from morello_mlir.dialect import GoalOp, NestOp, chain_ops, goal_ops
 from morello_mlir.errors import InputError, ScheduleError, SpecError
 
 from .base import Pass, option, remark, warn
@@ -55,7 +55,7 @@ class MorelloSearch(Pass):
         for goal_op in (*goal_ops(op), *chain_ops(op)):
             self._schedule(goal_op, tuner)
 
-    def _schedule(self, op: SpecOp | NestOp | ChainOp, tuner: Any) -> None:
+    def _schedule(self, op: GoalOp, tuner: Any) -> None:
         from morello_mlir.tuning.kinds import schedule_text
 
         given = None if self.force else op.schedule_text
@@ -83,7 +83,7 @@ class MorelloSearch(Pass):
         remark(op.operation, _summary(solution))
         self._report(op, tuned)
 
-    def _report(self, op: SpecOp | NestOp | ChainOp, tuned: Any) -> None:
+    def _report(self, op: GoalOp, tuned: Any) -> None:
         """Says what measuring found, and the alternatives where it did not happen."""
         if tuned.problem:
             warn(op.operation, f"{tuned.problem}; the cost model's choice is taken")
@@ -113,7 +113,7 @@ def _summary(solution: Any) -> str:
     return f"{solution.spec}: {solution.cycles:,.0f} cycles predicted ({found})"
 
 
-def _write_seconds(op: SpecOp | NestOp | ChainOp, name: str, seconds: float) -> None:
+def _write_seconds(op: GoalOp, name: str, seconds: float) -> None:
     from mlir import ir
 
     operation = op.operation
@@ -121,7 +121,7 @@ def _write_seconds(op: SpecOp | NestOp | ChainOp, name: str, seconds: float) -> 
     operation.attributes[name] = ir.FloatAttr.get(kind, seconds, loc=operation.location)
 
 
-def _write_alternatives(op: SpecOp | NestOp | ChainOp, candidates: Sequence[Any]) -> None:
+def _write_alternatives(op: GoalOp, candidates: Sequence[Any]) -> None:
     from mlir import ir
 
     from morello_mlir.tuning.kinds import schedule_text

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ..dialect import op_name
-from ..dialect.spec_op import NEST
+from ..dialect.goal_op import NEST
 from ..nests import NestSpec
 from ..nests.search import nest_search_for
 from ..search import schedule
