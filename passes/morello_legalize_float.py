@@ -6,27 +6,50 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mlir.ir as ir
-from mlir.dialects import arith
+from mlir.dialects import arith, func
 
 from .base import Pass
-from .symbols import all_ops
+from .symbols import all_ops, function_named, has_body
+from .types import function_type
 
 
 @dataclass(frozen=True)
 class LegalizeFloat(Pass):
-    """Narrow f64 to f16 and bf16 by way of f32, correctly rounded.
+    """Narrow f64 to f16 and bf16 by way of f32, correctly rounded; `math.expm1` of a number becomes the library's.
 
     LLVM calls a library function that nobody links for the direct conversion. Rounding twice would be wrong; rounding
     the first time *to odd* (an inexact result gets an odd last bit) makes the second rounding the only one that counts.
+    Upstream makes exp(x) - 1 of `math.expm1`, which is 0 for every small x.
     """
 
     name: ClassVar[str] = "morello-legalize-float"
-    summary: ClassVar[str] = "Narrow f64 to f16 and bf16 through f32, rounded once"
+    summary: ClassVar[str] = "Narrow f64 to f16 and bf16 through f32, rounded once; call the library for expm1"
 
     def run(self, op: Any) -> None:
         for each in all_ops(op):
             if each.name == "arith.truncf" and _narrows_f64(each.operands[0].type, each.results[0].type):
                 _rewrite(each)
+            elif each.name == "math.expm1" and isinstance(each.results[0].type, (ir.F32Type, ir.F64Type)):
+                _call_library(each, op, "expm1")
+
+
+def _call_library(each: Any, module: Any, name: str) -> None:
+    """Puts a call of the C library's function in the place of a scalar op of one operand, unless the module has
+    something else under its name."""
+    type_ = each.results[0].type
+    symbol = name + ("f" if isinstance(type_, ir.F32Type) else "")
+    signature = ir.FunctionType.get([type_], [type_])
+    known = function_named(module, symbol)
+    if known is None:
+        with ir.InsertionPoint.at_block_begin(module.operation.regions[0].blocks[0]), each.location:
+            known = func.FuncOp(symbol, signature, visibility="private")
+        known.attributes["llvm.readnone"] = ir.UnitAttr.get()
+    if has_body(known) or function_type(known) != signature:
+        return
+    with ir.InsertionPoint(each), each.location:
+        call = func.CallOp([type_], symbol, [each.operands[0]])
+    each.results[0].replace_all_uses_with(call.results[0])
+    each.erase()
 
 
 def _narrows_f64(source: Any, target: Any) -> bool:

@@ -58,7 +58,7 @@ _TO_LLVM = (
     "convert-vector-to-llvm{enable-x86vector=true}",
     "convert-complex-to-standard",
     "convert-ub-to-llvm",
-    "convert-math-to-llvm",
+    "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
     "convert-complex-to-llvm",
     "convert-arith-to-llvm",

@@ -357,3 +357,35 @@ def test_depthwise_convolution(stride):
             part = v[:, a:, b:][:, : (high - 1) * stride + 1 : stride, : (wide - 1) * stride + 1 : stride]
             expected += part * k[a, b]
     check(f(v, k), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize(("name", "exact"), [("expm1", np.expm1), ("log1p", np.log1p)])
+def test_functions_that_are_exact_near_zero(name, exact, dtype):
+    p = Program()
+    f = compiled(p, p.map(f"%y = math.{name} %a : {dtype}", p.argument(19, dtype=dtype), shape=(19,), dtype=dtype))
+    x = np.concatenate([np.geomspace(1e-30, 0.5, 9), -np.geomspace(1e-30, 0.5, 9), [0.0]]).astype(NUMPY[dtype])
+    np.testing.assert_allclose(f(x), exact(x.astype("f8")), rtol=4 * np.finfo(NUMPY[dtype]).eps)
+
+
+def test_positions_in_memory_are_left():
+    kind = "tensor<3x4xindex>"
+    text = f"""func.func @f(%x: {kind}) -> {kind} {{
+      %seven = arith.constant 7 : index
+      %e = tensor.empty() : {kind}
+      %s = linalg.fill ins(%seven : index) outs(%e : {kind}) -> {kind}
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+          affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+          ins(%s, %x : {kind}, {kind}) outs(%x : {kind}) {{
+      ^bb0(%a: index, %b: index, %o: index):
+        %i = linalg.index 0 : index
+        %m = arith.addi %a, %i : index
+        %y = arith.addi %m, %b : index
+        linalg.yield %y : index
+      }} -> {kind}
+      return %r : {kind}
+    }}"""
+    module = morello_mlir.compile(text, memo="off")
+    assert module.left
+    x = np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(module.f(x), x + 7 + np.arange(3)[:, None])

@@ -167,6 +167,8 @@ class _Builder:
         raise _LeaveOut(op)
 
     def _output(self, op: Structured, r: int, loops: Sequence[Index], value: int) -> tuple[Written, int]:
+        """Raises NotLifted where memory cannot hold it."""
+        _stored_dtype(op.outputs[r])
         return Written(op.op, r, _at(op, r, loops)), self._stored(value)
 
     def _with_idle(self, members: list[Any]) -> list[Any]:
@@ -284,9 +286,7 @@ class _Builder:
         return tuple(out)
 
     def _input(self, value: Any, indices: tuple[Index, ...], read: Read) -> int:
-        dtype = dtype_of(value.type.element_type)
-        if str(value.type.element_type) == "index":
-            raise NotLifted("nests have no elements of type index")
+        dtype = _stored_dtype(value)
         key = (value, indices)
         if key not in self._numbers:
             self._numbers[key] = len(self.reads)
@@ -413,6 +413,13 @@ def bind(shape: Sequence[int], dims: Sequence[int], sizes: Sequence[int]) -> lis
         return list(delinearize(total, shape, sizes))
     except NotLinear as reason:
         raise NotLifted(str(reason)) from None
+
+
+def _stored_dtype(value: Any) -> str:
+    """The dtype of the elements of a tensor or memref. Raises NotLifted; positions in memory have none."""
+    if str(value.type.element_type) == "index":
+        raise NotLifted("nests have no elements of type index")
+    return dtype_of(value.type.element_type)
 
 
 def _at(op: Structured, r: int, loops: Sequence[Index]) -> tuple[Index, ...]:
