@@ -27,7 +27,8 @@ class MorelloGroup(Pass):
     instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from, as the
     elementwise ops do. Where there are any of these, another tensor that the contraction adds to is added by such an
     op. Without a schedule of its own a contraction has its batch outermost, and makes its result as its only reader, a
-    copy, has it. Meaning is preserved. The tags survive bufferization; ops without one are left as they are.
+    copy, has it; one of bytes has the channels of constant filters innermost. Meaning is preserved. The tags survive
+    bufferization; ops without one are left as they are.
     """
 
     name: ClassVar[str] = "morello-group"
@@ -48,6 +49,7 @@ class MorelloGroup(Pass):
                     each = lifting.read_through_copies(each)
                     if SCHEDULE not in each.attributes:  # else it was written for this order
                         each = lifting.result_as_copied(lifting.batch_outermost(each))
+                        each = lifting.channels_innermost(each)
                     lifting.own_zero_fill(each)
             for each, outcome in lifting.survey(op):
                 if isinstance(outcome, Lifted) and outcome.on_tensors and outcome.members:

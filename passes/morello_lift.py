@@ -24,7 +24,8 @@ from morello_mlir.lifting.nests import (
     is_inside,
     unpadded,
 )
-from morello_mlir.lifting.once import Once, emit_once, made_once
+from morello_mlir.lifting.once import PREFIX, Once, emit_once, made_once
+from morello_mlir.lowering.ahead import LOCAL
 
 from .base import Pass, option, remark
 from .morello_group import clear_tags, report
@@ -76,7 +77,9 @@ class MorelloLift(Pass):
         self._read_unpadded(op, modules)
         # The survey is complete before anything is rewritten: calls would hide what the ops touch.
         found = self._survey(op)
-        once = self._made_once(op, found)
+        once = self._made_once(op, found, modules)
+        made = {each.alloc: f"{LOCAL}{each.name}" for each in once.values()}
+        found = [(each, self._with_constants(each, outcome, made), holder) for each, outcome, holder in found]
         done = []
         for each, outcome, holder in found:
             self._report(each, outcome, holder)
@@ -95,7 +98,7 @@ class MorelloLift(Pass):
         holders = {each: holder for each, _, holder in found}
         for each, nest in reversed(once.items()):
             nests = self._functions(each, modules)[1]
-            emit_once(nest, nests.names, partial(nests.call, each, holder=holders[each]))
+            emit_once(nest, partial(nests.call, each, holder=holders[each]))
         for each in done:
             each.erase()
         for function in dict.fromkeys(self._lifted_functions(found)):
@@ -103,12 +106,16 @@ class MorelloLift(Pass):
         clear_tags(op)
         clear_borders(op)
 
-    def _made_once(self, op: Any, found: list[tuple[Any, Outcome, Any]]) -> dict[Any, Once]:
+    def _made_once(self, op: Any, found: list[tuple[Any, Outcome, Any]], modules: _Modules) -> dict[Any, Once]:
         """The nests that need to run once, by op."""
         if not self.pack_constants:
             return {}
+
+        def name(each: Any) -> str:
+            return self._functions(each, modules)[1].names.unused(f"{PREFIX}0")
+
         try:
-            return made_once([(each, outcome) for each, outcome, _ in found], self.pack_limit << 20)
+            return made_once([(each, outcome) for each, outcome, _ in found], self.pack_limit << 20, name)
         except SpecError as error:
             self.fail(op, str(error))
 
@@ -181,7 +188,7 @@ class MorelloLift(Pass):
             if each in covered:
                 found.append((each, Covered(each), None))
                 continue
-            outcome = self._with_constants(each, _on_memrefs(each, outcome))
+            outcome = _on_memrefs(each, outcome)
             if self.nests and isinstance(outcome, Rejected) and not len(each.results):
                 outcome = _as_nest(explain_op(each, aliases), outcome)
                 if isinstance(outcome, LiftedNest) and outcome.fill is not None:
@@ -214,14 +221,15 @@ class MorelloLift(Pass):
         except SpecError:  # an attribute that is no schedule: an error as soon as the op is lifted
             return spec
 
-    def _with_constants(self, op: Any, outcome: Lifted | Covered | Rejected) -> Lifted | Covered | Rejected:
+    def _with_constants(self, op: Any, outcome: Outcome, made: dict[Any, str]) -> Outcome:
+        """The outcome with constant operands marked. made: names for what is made once, by allocation."""
         if not isinstance(outcome, Lifted):
             return outcome
         outcome = with_edges(outcome)
         if not self.pack_constants:
             return outcome
         try:
-            return lifting.with_constants(outcome, self.pack_limit << 20)
+            return lifting.with_constants(outcome, self.pack_limit << 20, made)
         except SpecError as error:
             self.fail(op, str(error))
 

@@ -16,7 +16,7 @@ from .inputs import (
     read_through_copies,
 )
 from .loops import Loop
-from .orders import batch_outermost, result_as_copied
+from .orders import batch_outermost, channels_innermost, result_as_copied
 from .outcome import Covered, Lifted, Rejected
 from .plan import Operand, OuterLoop, Plan, make_plan
 from .positions import masks_apart
@@ -35,6 +35,7 @@ __all__ = [
     "add_afterwards",
     "aliases_around",
     "batch_outermost",
+    "channels_innermost",
     "enclosing_module",
     "erase_unused",
     "explain",

@@ -7,7 +7,9 @@ the first call finds there is what every call finds. Views of either count while
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from mlir import ir
@@ -28,8 +30,9 @@ FINITE = "morello.finite"
 _TENSOR_VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 
 
-def with_constants(lifted: Lifted, limit: int) -> Lifted:
-    """`lifted`, a contraction on memrefs, with its constant inputs of at most `limit` bytes marked as such.
+def with_constants(lifted: Lifted, limit: int, made: Mapping[Any, str] = MappingProxyType({})) -> Lifted:
+    """`lifted`, a contraction on memrefs, with its constant inputs of at most `limit` bytes marked as such. made: names
+    for what is in buffers that are filled once, by their allocations.
 
     Raises SpecError where an argument that is said to be constant is written to.
     """
@@ -40,7 +43,7 @@ def with_constants(lifted: Lifted, limit: int) -> Lifted:
         size = math.prod(n for n, s in zip(operand.sizes, operand.strides, strict=True) if s or n == 1)
         if moves or tensor.window is not None or size * dtype_bytes(tensor.dtype) > limit:
             continue
-        name = contents_of(lifted.values[operand.source])
+        name = contents_of(lifted.values[operand.source], made)
         if name is not None:
             found[plan.spec.info.operands[i][0]] = name
             tensors[i] = replace(tensor, const=True)
@@ -50,9 +53,9 @@ def with_constants(lifted: Lifted, limit: int) -> Lifted:
     return replace(lifted, plan=replace(plan, spec=spec), constants=tuple(found.items()))
 
 
-def contents_of(value: Any) -> str | None:
+def contents_of(value: Any, made: Mapping[Any, str] = MappingProxyType({})) -> str | None:
     """A name for what is in a memref value at all times: equal names (and types), equal contents. None where the
-    contents may change."""
+    contents may change. made: as for `with_constants`."""
     try:
         offset = view_of(value.type, "").offset
     except NotLifted:
@@ -63,7 +66,7 @@ def contents_of(value: Any) -> str | None:
         origin = _argument(value)
     else:
         found = global_of(value)
-        origin = None if found is None else f"@{_symbol(found)}"
+        origin = made.get(value.owner.operation) if found is None else f"@{_symbol(found)}"
     return None if origin is None or offset is None else f"{origin}+{offset}"
 
 

@@ -22,7 +22,6 @@ from morello_mlir.spec import dtype_bytes
 from .aliases import SAME_BASE
 from .constants import contents_of
 from .nests import LiftedNest
-from .private import Names
 from .writes import may_write
 
 #: How the names of the buffers begin; the runtime finds them by it.
@@ -33,17 +32,20 @@ HEADER = 64
 
 @dataclass(frozen=True)
 class Once:
-    """A nest that reads constants alone: the op, what it is lifted as, and the allocation that it fills."""
+    """A nest that reads constants alone: the op, what it is lifted as, the allocation that it fills, and a name for the
+    buffer in its place."""
 
     op: Any
     lifted: LiftedNest
     alloc: Any
+    name: str
 
 
-def made_once(found: Sequence[tuple[Any, Any]], limit: int) -> dict[Any, Once]:
+def made_once(found: Sequence[tuple[Any, Any]], limit: int, name: Callable[[Any], str]) -> dict[Any, Once]:
     """Of ops and what becomes of them those that need to run once, by op; each comes after those that it needs. They
     are nests on constants, and on what such nests make, with one result that is no larger than what they read, nor than
-    `limit` bytes, in a buffer that nobody else writes to and that does not leave its function.
+    `limit` bytes, in a buffer that nobody else writes to and that does not leave its function. name: a new symbol of
+    the module that an op is in.
 
     Raises SpecError where an argument that is said to be constant is written to.
     """
@@ -57,7 +59,7 @@ def made_once(found: Sequence[tuple[Any, Any]], limit: int) -> dict[Any, Once]:
             if alloc is None:
                 left.append((op, outcome))
             else:
-                once[op] = Once(op, outcome, alloc)
+                once[op] = Once(op, outcome, alloc, name(op))
                 made.add(alloc)
         if len(left) == len(todo):
             break
@@ -135,14 +137,14 @@ def _frees(alloc: Any) -> list[Any]:
     return [user for user in users if user.name == "memref.dealloc"]
 
 
-def emit_once(once: Once, names: Names, call: Callable[[LiftedNest], None]) -> None:
+def emit_once(once: Once, call: Callable[[LiftedNest], None]) -> None:
     """Puts a buffer of the module in the place of the allocation, and has `once.op` run where the function begins,
     unless the buffer is filled. What one needs that another makes must be emitted after that other.
 
     call: puts the call of a nest in the place of `once.op`, which stays for the caller to erase.
     """
     op, alloc = once.op, once.alloc
-    kind, name = alloc.results[0].type, names.unused(f"{PREFIX}0")
+    kind, name = alloc.results[0].type, once.name
     with op.location:
         bytes_ = ir.MemRefType.get([HEADER + _bytes(alloc.results[0])], ir.IntegerType.get_signless(8))
         with ir.InsertionPoint.at_block_begin(_module_body(op)):

@@ -10,10 +10,14 @@ from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from .body import is_zero
+from .constants import depends_on_constants
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
 from .generic import generic
 from .inputs import OFTEN, copy_of, generic_like, sizes_of
+
+#: So many bytes kernels multiply as one group.
+GROUP = 4
 
 
 def batch_outermost(op: Any) -> Any:
@@ -34,6 +38,31 @@ def batch_outermost(op: Any) -> Any:
         if long[: len(batch)] != batch and long[-1] == order[-1] and reuse >= 2 * OFTEN:
             sources[i], maps[i] = _transposed(op, inputs[i], maps[i], order), order
     return op if sources == inputs else _replaced(op, sources, out, maps)
+
+
+def channels_innermost(op: Any) -> Any:
+    """Has a convolution of bytes on tensors read constant filters, of which the taps are inside of the channels, as a
+    copy with the channels inside; returns the op that now computes it. Kernels multiply groups of neighbours along k:
+    of channels the image has whole rows for each tap."""
+    maps = [list(m.results) for m in indexing_maps(op)]
+    inputs, (out,) = operands_of(op)
+    plain = [all(isinstance(e, ir.AffineDimExpr) for e in m) for m in maps]
+    if plain[:2] not in ([True, False], [False, True]) or any(str(v.type.element_type) != "i8" for v in inputs):
+        return op
+    i = plain.index(True)
+    sizes = dict(zip(maps[i], inputs[i].type.shape, strict=True))
+    reduced = [e for e in maps[i] if e not in maps[2] and sizes[e] != 1]
+    channels = [e for e in reduced if e in maps[1 - i]]
+    taps = [e for e in reduced if e not in channels]
+    if not taps or reduced[: len(channels)] != channels or math.prod(sizes[e] for e in channels) < GROUP:
+        return op
+    if not depends_on_constants(inputs[i], {}):
+        return op
+    turned = iter([*taps, *channels])
+    order = [next(turned) if e in reduced else e for e in maps[i]]
+    sources = list(inputs)
+    sources[i], maps[i] = _transposed(op, inputs[i], maps[i], order), order
+    return _replaced(op, sources, out, maps)
 
 
 def _transposed(op: Any, value: Any, before: list[Any], after: list[Any]) -> Any:

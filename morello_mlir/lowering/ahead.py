@@ -24,6 +24,8 @@ from .views import Arena, Flat, Operand, View
 PREFIX = "morello_ahead_"
 #: How those begin whose contents have no name: equal ones in two modules say nothing.
 OWN = f"{PREFIX}own_"
+#: How names of contents begin that say nothing beyond their program.
+LOCAL = "once "
 #: Bytes before the panels. They start at a cache line.
 HEADER = 64
 #: Bytes behind the panels, never touched: kernels ask for lines ahead of what they read (see `kernels`).
@@ -68,8 +70,9 @@ class Aheads:
 
     def _name(self, plan: Ahead, source: View, contents: str) -> str:
         if contents:
+            prefix = OWN if contents.startswith(LOCAL) else PREFIX
             key = f"{contents} {source} {plan.dim} {plan.width} {plan.group} {plan.dtype}"
-            return PREFIX + hashlib.blake2s(key.encode(), digest_size=8).hexdigest()
+            return prefix + hashlib.blake2s(key.encode(), digest_size=8).hexdigest()
         taken = self._taken | self._made
         return next(n for i in itertools.count() if (n := f"{OWN}{i}") not in taken)
 

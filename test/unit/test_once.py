@@ -172,3 +172,72 @@ def test_norms_of_a_weight(value: float) -> None:
         x = RNG.standard_normal((9, 33)).astype(np.float32)
         np.testing.assert_allclose(module(x), x / np.sqrt((w * w).sum(1, keepdims=True)), rtol=1e-5)
     assert kept(module) == [36]
+
+
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2), (3, 2)])
+@pytest.mark.parametrize("channels", [1, 5, 8])
+def test_convolutions_with_channels_first(channels: int, stride: int, dilation: int) -> None:
+    """Two of one kind, with filters of their own, which are turned once."""
+    rows, columns = ((n - dilation * (taps - 1) - 1) // stride + 1 for n, taps in ((11, 3), (10, 2)))
+    a, b, c = f"tensor<1x{channels}x11x10xi8>", f"tensor<6x{channels}x3x2xi8>", f"tensor<1x6x{rows}x{columns}xi32>"
+    steps = f"{{strides = dense<{stride}> : vector<2xi64>, dilations = dense<{dilation}> : vector<2xi64>}}"
+    results = [
+        f"%r{w} = linalg.conv_2d_nchw_fchw {steps} ins(%a, %{w} : {a}, {b}) outs(%i : {c}) -> {c}\n" for w in "vw"
+    ]
+    text = f"""
+    func.func @f(%a: {a}, %v: {b}, %w: {b}) -> ({c}, {c}) {{
+      %z = arith.constant 0 : i32
+      %e = tensor.empty() : {c}
+      %i = linalg.fill ins(%z : i32) outs(%e : {c}) -> {c}
+      {"".join(results)}
+      return %rv, %rw : {c}, {c}
+    }}"""
+    filters = [array(6, channels, 3, 2) for _ in range(2)]
+    module = morello_mlir.compile(text, constants=dict(enumerate(filters, 1)), memo="off", threads=1)
+    for _ in range(2):
+        image = array(1, channels, 11, 10)
+        reach = (2 * dilation + 1, dilation + 1)
+        windows = np.lib.stride_tricks.sliding_window_view(image, reach, (2, 3)).astype(np.int64)
+        windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+        for got, each in zip(module(image), filters, strict=True):
+            assert (got == np.einsum("ncijkl,fckl->nfij", windows, each.astype(np.int64))).all()
+    assert kept(module) == ([] if channels < 4 else [36 * channels] * 2)
+
+
+def test_a_weight_that_is_made_once_is_packed_ahead() -> None:
+    """The panels of two weights of one shape are two, though the products are one Spec."""
+    text = """
+    #id = affine_map<(d0, d1) -> (d0, d1)>
+    #left = affine_map<(m, n, k) -> (m, k)>
+    #right = affine_map<(m, n, k) -> (n, k)>
+    #out = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%x: tensor<6x128xf32>, %v: tensor<192x128xf32>, %w: tensor<192x128xf32>)
+        -> (tensor<6x192xf32>, tensor<6x192xf32>) {
+      %c0 = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<6x192xf32>
+      %i = linalg.fill ins(%c0 : f32) outs(%e : tensor<6x192xf32>) -> tensor<6x192xf32>
+      %e2 = tensor.empty() : tensor<192x128xf32>
+      PARTS
+      return %rv, %rw : tensor<6x192xf32>, tensor<6x192xf32>
+    }"""
+    part = """%sX = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%X : tensor<192x128xf32>) outs(%e2 : tensor<192x128xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %t = arith.mulf %a, %a : f32
+        linalg.yield %t : f32
+      } -> tensor<192x128xf32>
+      %rX = linalg.matmul indexing_maps = [#left, #right, #out]
+        ins(%x, %sX : tensor<6x128xf32>, tensor<192x128xf32>) outs(%i : tensor<6x192xf32>)
+        -> tensor<6x192xf32>"""
+    weights = [RNG.standard_normal((192, 128)).astype(np.float32) for _ in range(2)]
+    text = text.replace("PARTS", "\n".join(part.replace("X", name) for name in "vw"))
+    module = morello_mlir.compile(text, constants=dict(enumerate(weights, 1)), memo="off", threads=1)
+    for _ in range(2):
+        x = RNG.standard_normal((6, 128)).astype(np.float32)
+        for got, each in zip(module(x), weights, strict=True):
+            np.testing.assert_allclose(got, x @ (each * each).T, rtol=1e-4, atol=1e-3)
+    products = [s for s in module.specs if s["function"] == "Matmul"]
+    assert len(products) == 2 and all("const" in str(s["spec"]) for s in products)
+    assert all("pack_ahead" in str(s["schedule"]) for s in products)
+    sizes = sorted(len(p) for program in module._programs() for p in program.build.panels.values())
+    assert sizes[:2] == [64 + 4 * 192 * 128] * 2 and len(sizes) == 4
