@@ -100,12 +100,7 @@ class GoalOp(ABC):
 
     @property
     def dims(self) -> tuple[int, ...]:
-        from mlir import ir
-
-        attribute = self._required("dims")
-        if not isinstance(attribute, ir.DenseI64ArrayAttr):
-            raise SpecError(f"attribute 'dims': expected array<i64: ...>, not {attribute}")
-        return tuple(ir.DenseI64ArrayAttr(attribute))
+        return self._integers("dims")
 
     @property
     def operand_texts(self) -> tuple[str, ...]:
@@ -193,6 +188,14 @@ class GoalOp(ABC):
         if attribute is None:
             raise SpecError(f"attribute '{name}' is missing")
         return attribute
+
+    def _integers(self, name: str) -> tuple[int, ...]:
+        from mlir import ir
+
+        attribute = self._required(name)
+        if not isinstance(attribute, ir.DenseI64ArrayAttr):
+            raise SpecError(f"attribute '{name}': expected array<i64: ...>, not {attribute}")
+        return tuple(ir.DenseI64ArrayAttr(attribute))
 
     def _unit(self, name: str) -> bool:
         from mlir import ir

@@ -60,12 +60,7 @@ class NestOp(GoalOp):
 
     @property
     def scan_dims(self) -> tuple[int, ...]:
-        from mlir import ir
-
-        attribute = self._required("scan")
-        if not isinstance(attribute, ir.DenseI64ArrayAttr):
-            raise SpecError(f"attribute 'scan': expected array<i64: ...>, not {attribute}")
-        return tuple(ir.DenseI64ArrayAttr(attribute))
+        return self._integers("scan")
 
     @property
     def spec(self) -> NestSpec:
