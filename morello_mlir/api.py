@@ -65,20 +65,14 @@ def compile(
     entry; a memo that is no path; top_k below 1; measuring for a target whose code this machine cannot run).
     """
     with IMPORTING:
+        from . import targets
         from .runtime import arguments  # noqa: F401 - what calls with other shapes import
-        from .targets import thread_count
 
         started = time.perf_counter()
         parsed = _parse(module)
-        settings = Settings(
-            _target_name(target),
-            _memo_name(memo),
-            thread_count(threads),
-            _optimizes(optimize),
-            _checked_count(top_k, measure, target),
-            measure,
-            pack_constants,
-        )
+        name, count = _target_name(target), _checked_count(top_k, measure, target)
+        many, ours = targets.thread_count(threads), _optimizes(optimize)
+        settings = Settings(name, _memo_name(memo), many, ours, count, measure, pack_constants)
         compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
