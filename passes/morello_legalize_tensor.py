@@ -79,6 +79,8 @@ class LegalizeTensor(Pass):
                 each = softmax_on_tensors(each)
             elif _has_dynamic_tiles(each):
                 self.fail(each, "with an inner tile of dynamic size is not supported: give the tile as a constant")
+            elif each.name == "linalg.pack":
+                each = _with_padding(each)
             each.attributes[_MARK] = ir.UnitAttr.get()
 
 
@@ -91,6 +93,28 @@ def _mentions_tensors(function: Any, ops: list[Any]) -> bool:
 
 def _has_dynamic_tiles(op: Any) -> bool:
     return DYNAMIC in ir.DenseI64ArrayAttr(op.attributes["static_inner_tiles"])
+
+
+def _with_padding(pack: Any) -> Any:
+    """A pack of complex numbers with a zero to pad with, of which upstream's decomposition knows none."""
+    kind = pack.operands[0].type.element_type
+    if not isinstance(kind, ir.ComplexType) or pack.opview.padding_value is not None:
+        return pack
+    with ir.InsertionPoint(pack), pack.location:
+        part = ir.FloatAttr.get(kind.element_type, 0.0)
+        zero = ir.Operation.create(
+            "complex.constant", results=[kind], attributes={"value": ir.ArrayAttr.get([part] * 2)}
+        )
+        new = linalg.pack(
+            *pack.operands,
+            pack.opview.inner_dims_pos,
+            list(pack.opview.static_inner_tiles),
+            padding_value=zero.results[0],
+            outer_dims_perm=pack.opview.outer_dims_perm,
+        )
+    pack.results[0].replace_all_uses_with(new)
+    pack.erase()
+    return new.owner
 
 
 def _join(concat: Any) -> None:

@@ -87,3 +87,14 @@ func.func @other_parts(%x: tensor<2x?xf32>, %y: tensor<2x3xf32>) -> (tensor<2x?x
   } : tensor<2x3xf32> to tensor<4x5xf32>
   return %q, %p : tensor<2x?xf32>, tensor<4x5xf32>
 }
+
+// Complex numbers have a zero to pad with, too.
+// CHECK-LABEL: func.func @pack_of_complex
+// CHECK: complex.constant [0.000000e+00 : f32, 0.000000e+00 : f32]
+// CHECK-NOT: linalg.pack
+// CHECK: linalg.transpose
+func.func @pack_of_complex(%x: tensor<4x6xcomplex<f32>>, %o: tensor<3x4x2xcomplex<f32>>) -> tensor<3x4x2xcomplex<f32>> {
+  %r = linalg.pack %x outer_dims_perm = [1, 0] inner_dims_pos = [1] inner_tiles = [2] into %o
+    : tensor<4x6xcomplex<f32>> -> tensor<3x4x2xcomplex<f32>>
+  return %r : tensor<3x4x2xcomplex<f32>>
+}
