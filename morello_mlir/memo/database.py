@@ -62,7 +62,10 @@ def damage(what: str) -> sqlite3.DatabaseError:
 
 
 def is_something_else(path: Path) -> bool:
-    """Whether there is a file that is no SQLite database. (SQLite takes the shortest ones for empty.)"""
+    """Whether there is a file that is no SQLite database. (SQLite takes the shortest ones for empty.) Folders and
+    devices are none; of a pipe, which is none either, nothing may ever come."""
+    if path.exists() and not path.is_file():
+        return True
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))

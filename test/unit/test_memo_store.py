@@ -188,6 +188,18 @@ def test_a_file_that_is_no_memo_is_left_alone(path, content, caplog):
         assert same(Store(path), batch)
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_left_alone(path, make, caplog):
+    """A pipe, too, of which nothing may ever come."""
+    path.parent.mkdir()
+    make(path)
+    store, batch = Store(path), records(8, 8, 16)
+    put_all(store, batch)
+    assert same(store, batch)
+    assert [f.name for f in path.parent.iterdir()] == [path.name]
+    assert len(caplog.records) == 1 and "it is left alone: it is no memo" in caplog.text
+
+
 def test_a_damaged_database_of_something_else_is_left_alone(path, caplog):
     path.parent.mkdir()
     with sqlite3.connect(path) as c:
