@@ -389,3 +389,10 @@ def test_positions_in_memory_are_left():
     assert module.left
     x = np.arange(12).reshape(3, 4)
     np.testing.assert_array_equal(module.f(x), x + 7 + np.arange(3)[:, None])
+
+
+def test_reductions_that_come_to_constants_are_left():
+    p = Program()
+    text = p.text(p.reduce("%y = arith.ori %a, %o : i1", p.argument(3, 9, dtype="i1"), [1], "1"))
+    module = morello_mlir.compile(text, memo="off")
+    np.testing.assert_array_equal(module.f(numbers((3, 9), "i1")), [True] * 3)
