@@ -69,11 +69,11 @@ class _Explainer:
         return here.summed()
 
     def _skip(self, point: Point, node: Skip, runs: int, met: int) -> Step:
-        goal = point.finite()
         note = f"{point.spec.mask}; where x of stage 3 is finite"
+        note += f", and those of stage 1 are {point.spec.bound:.2g} at most" if point.spec.bound is not None else ""
         here = Step(node.label(), runs, int(self.search.skip_cost(point)) * met, note=note)
-        size = goal.operands[0].elements(goal.dims) * element_bytes(goal.operands[0].dtype)
-        here.traffic = {("GL", "L2"): -(-size // LINE) * runs}
+        lines = [-(-g.dims[0] * element_bytes(g.operands[0].dtype) // LINE) for _, g in point.checks()]
+        here.traffic = {("GL", "L2"): sum(lines) * LINE * runs}
         here.below = [*self.steps(point.skip(), node.body, runs, met)]
         return here.summed()
 

@@ -4,6 +4,7 @@
 
 says of an input with m rows and n columns that x2[b, i, j] is 0 wherever j > i + 0; `= 1`, that it is not 0 there. A
 softmax that puts -inf where x2 says so then gives nothing to these columns, and `skip what is masked` leaves them out.
+So does one that adds -inf there, as long as scores are finite.
 """
 
 from __future__ import annotations
@@ -66,6 +67,45 @@ def hides(body: Body, k: int, value: int, at: int) -> bool:
         return False
     hidden = kept if (test.attr == "ne") == bool(value) else other
     return v[hidden].op == "const" and v[hidden].attr == "-inf"
+
+
+def hides_by_adding(body: Body, k: int, value: int, at: int, score: int) -> float | None:
+    """As `hides`, where value number `at` is a multiple of input `score`, in f32, and what is 0 or -inf by input k: the
+    largest factor on the way to that multiple, 1 at least. None of anything else."""
+    added = body.values[at]
+    if added.op != "add" or added.dtype != "f32":
+        return None
+    for x, more in (added.args, added.args[::-1]):
+        if hides(body, k, value, more) and _shown(body, more):
+            return factor(body, x, score)
+    return None
+
+
+def _shown(body: Body, at: int) -> bool:
+    """Whether one of the two values that a selection chooses from is 0."""
+    return any(body.values[a].op == "const" and body.values[a].number == 0 for a in body.values[at].args[1:])
+
+
+def factor(body: Body, at: int, score: int) -> float | None:
+    """The largest factor, 1 at least, of input `score` in f32 on the way to value number `at`, a multiple of it by
+    constants; None of others."""
+    v, scale, largest = body.values, 1.0, 1.0
+    steps: list[float] = []
+    while v[at].op in ("mul", "div") and v[at].dtype == "f32":
+        a, b = v[at].args
+        if v[a].op == "const" and v[at].op == "mul":
+            a, b = b, a
+        if v[b].op != "const" or v[b].number == 0:
+            return None
+        number = abs(float(v[b].number))
+        steps.append(number if v[at].op == "mul" else 1 / number)
+        at = a
+    if (v[at].op, v[at].attr, v[at].dtype) != ("input", score, "f32"):
+        return None
+    for step in reversed(steps):
+        scale *= step
+        largest = max(largest, scale)
+    return largest
 
 
 @lru_cache(maxsize=64)

@@ -172,7 +172,11 @@ class ChainSearch:
 
     def skip_cost(self, point: Point) -> float:
         """What it costs to see whether what is masked may be skipped."""
-        return self.parts.nest((point.spec, "finite"), point.finite)
+        costs = [
+            self.parts.nest((point.spec, point.dims, "check", i), lambda goal=goal: goal)  # type: ignore[misc]
+            for i, (_, goal) in enumerate(point.checks())
+        ]
+        return sum(costs)
 
     def _pack_choices(self, point: Point) -> list[list[PackRhs | None]]:
         """By contraction: not packed for all tiles, or in one of the forms that its kernels read."""

@@ -15,7 +15,7 @@ from ..nests.ops import element_bytes
 from ..spec import Layout, Spec, Then, dtype_bytes, stride_class
 from ..targets import LINE, Target, ceil_div, thread_count
 from .schedule import Hole, Loop, PackRhs, Skip, Stages
-from .spec import ChainSpec, is_dense
+from .spec import ChainSpec, is_contiguous, is_dense
 
 RHS = 1
 
@@ -108,7 +108,29 @@ class Point:
             or not is_dense(self.contraction(2), RHS)
         ):
             raise ScheduleError(f"{label}: what the third stage weighs must lie row by row without gaps")
+        if self.spec.bound is not None and not all(is_contiguous(self.contraction(0), i) for i in (0, RHS)):
+            raise ScheduleError(f"{label}: what the first stage multiplies must lie without gaps")
         return replace(self, skips=True)
+
+    def checks(self) -> list[tuple[str, NestSpec]]:
+        """What tells whether what is masked may be skipped: inputs, and goals that make a sum of each for one b, which
+        is 0 where it may."""
+        found = [(self.spec.stages[2].reads[RHS], self.finite())]
+        if self.spec.bound is not None:
+            found += [(self.spec.stages[0].reads[i], self._bounded(i, self.spec.bound)) for i in (0, RHS)]
+        return found
+
+    def _bounded(self, i: int, bound: float) -> NestSpec:
+        """How many elements of input `i` of the first stage are larger than `bound`, or NaN."""
+        goal = self.contraction(0)
+        _, _, k, n = goal.dims
+        count = k * (n if i == RHS else self.dims[1])
+        b = BodyBuilder()
+        x = b.op("abs", b.cast(b.input(0, goal.operands[i].dtype), goal.sums))
+        small = b.cmp("ole", x, b.const(bound, goal.sums))
+        body = b.build([b.reduce("sum", b.op("select", small, b.const(0, goal.sums), b.const(1, goal.sums)))])
+        operands = (Operand(goal.operands[i].dtype, "GL", (1 if count > 1 else 0,)), Operand(goal.sums, "L1", (0,)))
+        return NestSpec((count,), (True,), operands, body)
 
     def finite(self) -> NestSpec:
         """The sum of 0 times all that is weighed for one b: 0, or NaN where something is not finite."""

@@ -23,7 +23,7 @@ from ..nests import NestSpec, is_nest
 from ..nests.ops import element_bytes
 from ..spec import Spec, dense_strides, dtype_bytes
 from ..spec.spec import MAX_THREADS
-from .masks import Mask, hides
+from .masks import Mask, factor, hides, hides_by_adding
 
 FUNCTION = "Chain"
 _STAGE = re.compile(r"\s*(y|t[0-9]{1,3})\s*=\s*(.*)\bof\s+((?:[xt][0-9]{1,3}\s*,\s*)*[xt][0-9]{1,3})\s*", re.S)
@@ -139,7 +139,36 @@ class ChainSpec(Hashed):
         if not isinstance(goal, NestSpec) or not goal.scan[2] or not all(goal.operands[k].strides[1:]):
             return False
         largest = [v for v in goal.body.values if v.op in ("reduce_max", "reduce_maxnum")]
-        return len(largest) == 1 and hides(goal.body, k, mask.value, largest[0].args[0])
+        if len(largest) != 1:
+            return False
+        return hides(goal.body, k, mask.value, largest[0].args[0]) or self._factor(mask, largest[0].args[0]) is not None
+
+    def _factor(self, mask: Mask, at: int) -> float | None:
+        """The largest factor of the sums on the way to value number `at` of the softmax, where the mask is added to
+        them; None where it is not, or more is done to them."""
+        first, softmax = self.stages[0].goal, self.stages[1]
+        if not isinstance(first, Spec) or "t0" not in softmax.reads or self.stages[0].dtype != "f32":
+            return None
+        assert isinstance(softmax.goal, NestSpec)
+        names = softmax.reads
+        found = hides_by_adding(softmax.goal.body, names.index(mask.name), mask.value, at, names.index("t0"))
+        before = 1.0 if first.then is None else factor(first.then.body, first.then.body.outputs[0], 0)
+        return None if found is None or before is None or first.sums != "f32" else found * before
+
+    @cached_property
+    def bound(self) -> float | None:
+        """What no element of the first stage's inputs may exceed so that a mask that is added to the scores hides what
+        it says: all scores are finite then. None where it does so anyway, or there is none."""
+        if self.mask is None:
+            return None
+        goal, k = self.stages[1].goal, self.readers(self.mask.name)[0][1]
+        assert isinstance(goal, NestSpec)
+        at = next(v.args[0] for v in goal.body.values if v.op in ("reduce_max", "reduce_maxnum"))
+        if hides(goal.body, k, self.mask.value, at):
+            return None
+        times = self._factor(self.mask, at)
+        assert times is not None
+        return float(2.0 ** ((120 - math.ceil(math.log2(times * max(1, self.stages[0].goal.dims[2])))) // 2))
 
     # ------------------------------------------------------------ questions
 
@@ -287,6 +316,13 @@ def is_dense(goal: Spec, i: int) -> bool:
     """Whether operand `i` of a contraction lies row by row without gaps."""
     t = goal.operands[i]
     return str(t.layout) == str(t.layout.permutation((0, 1, 2))) and t.row_stride is None and t.unit
+
+
+def is_contiguous(goal: Spec, i: int) -> bool:
+    """Whether input `i` of a contraction lies without gaps, the matrices of all b one after the other."""
+    t = goal.operands[i]
+    orders = [t.layout.permutation(order) for order in ((0, 1, 2), (0, 2, 1))]
+    return str(t.layout) in map(str, orders) and t.row_stride is None and t.unit and t.window is None
 
 
 def _strides_of(shape: tuple[int, int, int]) -> tuple[int, ...]:

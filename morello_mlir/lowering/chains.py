@@ -141,17 +141,18 @@ class Emitter:
     # ------------------------------------------------------------ masks
 
     def _skip(self, b: Builder, node: Skip, env: Env) -> None:
-        """Whether 0 times all that is weighed is 0: only then may it be left out."""
-        below, goal = env.point.skip(), env.point.finite()
-        view = View(goal.operands[-1].dtype, (1, 1, 1), (1, 1, 1))
-        room = operand_in(b, env.arena, self.scratch(below, node.body), view, view.sizes)
-        weighed = env.operands[env.point.spec.stages[2].reads[RHS]].as_memref(b)
-        solution = nest_search_for(self.target).solve(goal)
-        emit_goal(b, goal, solution.schedule, [weighed, room], self.target)
-        zero = b.index(0)
-        total = b.value(f"memref.load {room.name}[{zero}, {zero}, {zero}] : {room.view.type}")
-        none = b.constant("0.0", view.dtype)
-        finite = b.value(f"arith.cmpf oeq, {total}, {none} : {view.dtype}")
+        """Whether 0 times all that is weighed is 0, and scores are finite where that counts: only then may it be left
+        out."""
+        below, finite = env.point.skip(), ""
+        for name, goal in env.point.checks():
+            view = View(goal.operands[-1].dtype, (1, 1, 1), (1, 1, 1))
+            room = operand_in(b, env.arena, self.scratch(below, node.body), view, view.sizes)
+            solution = nest_search_for(self.target).solve(goal)
+            emit_goal(b, goal, solution.schedule, [env.operands[name].as_memref(b), room], self.target)
+            zero = b.index(0)
+            total = b.value(f"memref.load {room.name}[{zero}, {zero}, {zero}] : {room.view.type}")
+            fine = b.value(f"arith.cmpf oeq, {total}, {b.constant('0.0', view.dtype)} : {view.dtype}")
+            finite = b.value(f"arith.andi {finite}, {fine} : i1") if finite else fine
         self.emit(b, node.body, replace(env, point=below, finite=finite))
 
     def _seen(self, b: Builder, env: Env) -> str:

@@ -25,15 +25,19 @@ from morello_mlir.targets import TARGETS
 ROW = "(f32, GL, row_major)"
 
 
-def lines(sizes: tuple[int, ...], mask: Mask, safe: bool = False) -> list[str]:
-    """The stages of masked attention of b, m, d, n, e, and what is known of the mask x2."""
+def lines(sizes: tuple[int, ...], mask: Mask, safe: bool = False, added: bool = False) -> list[str]:
+    """The stages of masked attention of b, m, d, n, e, and what is known of the mask x2. added: -inf is added to half
+    of the scores, instead of taking their place."""
     b, m, d, n, e = sizes
     t, row = (
         [s if z > 1 else 0 for s, z in zip(strides, (b, m, n), strict=True)] for strides in ((m * n, n, 1), (0, n, 1))
     )
-    shown = "x1, -inf:f32" if mask.value == 0 else "-inf:f32, x1"
+    x = "0.0:f32" if added else "x1"
+    shown = f"{x}, -inf:f32" if mask.value == 0 else f"-inf:f32, {x}"
     y = "select(cmp(oeq, m, -inf:f32), 0.0:f32, div(e, s))" if safe else "div(e, s)"
-    body = f"v = select(cmp(ne, x0, 0:i8), {shown}); m = max(v); e = exp(sub(v, m)); s = sum(e); y = {y}"
+    masked = f"select(cmp(ne, x0, 0:i8), {shown})"
+    masked = f"add(mul(x1, 0.5:f32), {masked})" if added else masked
+    body = f"v = {masked}; m = max(v); e = exp(sub(v, m)); s = sum(e); y = {y}"
     return [
         f"t0 = Matmul([{b}, {m}, {d}, {n}], {ROW}, (f32, GL, [b, n, k]), {ROW}, serial) of x0, x1",
         f"t1 = {'Compose' if safe else 'Softmax'}([{b}, {m}, {n} scan], (i8, GL, {row}), (f32, GL, {t}), "
@@ -171,9 +175,9 @@ def test_nothing_is_known() -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def module(sizes: tuple[int, ...], mask: Mask, schedule: str, threads: int, safe: bool) -> str:
+def module(sizes: tuple[int, ...], mask: Mask, schedule: str, threads: int, safe: bool, added: bool = False) -> str:
     b, m, d, n, e = sizes
-    stages = ", ".join('"' + s.replace('"', "\\22") + '"' for s in lines(sizes, mask, safe))
+    stages = ", ".join('"' + s.replace('"', "\\22") + '"' for s in lines(sizes, mask, safe, added))
     steps_ = ", ".join('"' + line + '"' for line in schedule.splitlines())
     given = f", schedule = [{steps_}]" if schedule else ""
     q, k, w, v, o = (
@@ -192,23 +196,39 @@ def module(sizes: tuple[int, ...], mask: Mask, schedule: str, threads: int, safe
 
 
 def run(
-    sizes: tuple[int, ...], mask: Mask, schedule: str, *, threads: int = 1, safe: bool = False, shown=None, values=None
+    sizes: tuple[int, ...],
+    mask: Mask,
+    schedule: str,
+    *,
+    threads: int = 1,
+    safe: bool = False,
+    added: bool = False,
+    shown=None,
+    values=None,
+    inputs=None,
 ):  # type: ignore[no-untyped-def]
-    """(ours, NumPy's). shown: what the mask's memory holds, where it is not what is known of it."""
+    """(ours, NumPy's). shown: what the mask's memory holds, where it is not what is known of it. values, inputs: change
+    v; q and k."""
     b, m, d, n, e = sizes
     rng = np.random.default_rng(sum(sizes))
     q, k, v = (rng.standard_normal(s).astype("f4") for s in ((b, m, d), (b, n, d), (b, n, e)))
     if values is not None:
         values(v)
+    if inputs is not None:
+        inputs(q, k)
     i, j = np.ogrid[:m, :n]
     own = (j <= i + mask.above) if shown is None else shown
     out = np.full((b, m, e), 7, np.float32)
     compiled = morello_mlir.compile(
-        module(sizes, mask, schedule, threads, safe), target="avx2", memo="off", threads=threads
+        module(sizes, mask, schedule, threads, safe, added), target="avx2", memo="off", threads=threads
     )
     compiled.f(q, k, np.ascontiguousarray(own == (mask.value == 0)).astype(np.int8), v, out)
     with np.errstate(all="ignore"):
-        scores = np.where(own, q.astype("f8") @ k.transpose(0, 2, 1), -np.inf)
+        scores = q.astype("f8") @ k.transpose(0, 2, 1)
+        if added:  # of f32, which overflow
+            scores = 0.5 * scores.astype("f4").astype("f8") + np.where(own, 0, -np.inf)
+        else:
+            scores = np.where(own, scores, -np.inf)
         nothing = (scores == -np.inf).all(-1, keepdims=True) & safe
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         want = np.where(nothing, 0, scores / scores.sum(-1, keepdims=True)) @ v.astype("f8")
@@ -261,6 +281,53 @@ def test_nothing_is_skipped_beside_what_is_not_finite(bad: float) -> None:
     out, want, _ = run(sizes, Mask("x2", 0, 0), skipping(4, 3, sizes), values=values)
     assert np.isnan(want[0, :15, 1]).all() and np.isfinite(want[1]).all()
     np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+# ---------------------------------------------------------------- masks that are added
+
+
+@pytest.mark.parametrize(("above", "value"), [(0, 0), (-2, 1)])
+@pytest.mark.parametrize("sizes", [(2, 13, 4, 21, 3), (2, 21, 4, 13, 3)])
+def test_added(sizes: tuple[int, ...], above: int, value: int) -> None:
+    """Blocks are skipped: with a mask that shows all, contrary to what is known, a tile sees what its last row may."""
+    mask = Mask("x2", value, above)
+    out, want, _ = run(sizes, mask, skipping(4, 3, sizes), added=True)
+    np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+    i, j = np.ogrid[: sizes[1], : sizes[3]]
+    last = np.minimum(i // 3 * 3 + 3, sizes[1]) + above
+    full = sizes[3] - sizes[3] % 4
+    seen = j < np.where(last > full, sizes[3], np.minimum(np.maximum(4, -(-last // 4) * 4), full))
+    everything = np.ones((sizes[1], sizes[3]), bool)
+    out, _, _ = run(sizes, mask, skipping(4, 3, sizes), added=True, shown=everything)
+    _, want, _ = run(sizes, mask, skipping(4, 3, sizes), added=True, shown=seen)
+    np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("where", ["q", "k"])
+def test_nothing_is_skipped_beside_scores_that_are_not_finite(where: str, bad: float) -> None:
+    """-inf is added to them: NaN shows, and infinity becomes NaN."""
+
+    def inputs(q: np.ndarray, k: np.ndarray) -> None:
+        q[0, 1], k[0, 14] = np.abs(q[0, 1]), np.abs(k[0, 14])
+        (q[0, 1] if where == "q" else k[0, 14])[:] = bad
+        if bad == 1e30:
+            q[0, 1], k[0, 14] = bad, bad
+
+    sizes = (2, 16, 5, 16, 6)
+    out, want, _ = run(sizes, Mask("x2", 0, 0), skipping(4, 3, sizes), added=True, inputs=inputs)
+    assert np.isfinite(want[1]).all() and (bad == -np.inf or np.isnan(want[0, 1]).all())
+    np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+def test_what_may_be_added_to() -> None:
+    spec = ChainSpec.of_lines(lines((2, 5, 3, 7, 2), Mask("x2", 0, 0), added=True))
+    assert spec.bound == 2.0**59 and chain((2, 5, 3, 7, 2)).bound is None
+    other = [
+        line.replace("mul(x1, 0.5:f32)", "exp(x1)") for line in lines((2, 5, 3, 7, 2), Mask("x2", 0, 0), added=True)
+    ]
+    with pytest.raises(SpecError, match="hides nothing"):
+        ChainSpec.of_lines(other)
 
 
 @pytest.mark.parametrize("parallel", ["b", "m"])

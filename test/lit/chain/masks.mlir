@@ -106,7 +106,7 @@ func.func @transposed(%q: tensor<2x6x3xf32>, %k: tensor<2x3x6xf32>, %v: tensor<2
 
 // -----
 
-// One that is computed in the body that scales the scores, of one head.
+// One that is computed in the body that scales the scores, of one head, and one that is added there.
 // CHECK-LABEL: func.func @in_the_body
 // CHECK: "morello.chain5"
 // CHECK-SAME: "t1 = Softmax({{.*}}) of x2, t0"
@@ -127,6 +127,72 @@ func.func @in_the_body(%q: tensor<1x5x3xf32>, %k: tensor<1x3x7xf32>, %v: tensor<
     %p = arith.cmpi sge, %i, %j : index
     %x = arith.mulf %b, %scale : f32
     %y = arith.select %p, %x, %least : f32
+    linalg.yield %y : f32
+  } -> tensor<1x5x7xf32>
+  %w = linalg.softmax dimension(2) ins(%masked : tensor<1x5x7xf32>) outs(%e : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %oe = tensor.empty() : tensor<1x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  %o = linalg.batch_matmul ins(%w, %v : tensor<1x5x7xf32>, tensor<1x7x4xf32>) outs(%of : tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  return %o : tensor<1x5x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @added
+// CHECK: "morello.chain5"
+// CHECK-SAME: "t1 = Softmax({{.*}}add(select({{.*}}) of t0, x2"
+// CHECK-SAME: "x2 = 0 above 0"
+#id = affine_map<(b, m, n) -> (b, m, n)>
+func.func @added(%q: tensor<1x5x3xf32>, %k: tensor<1x3x7xf32>, %v: tensor<1x7x4xf32>) -> tensor<1x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %scale = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<1x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<1x5x3xf32>, tensor<1x3x7xf32>) outs(%f : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %masked = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%s : tensor<1x5x7xf32>) outs(%e : tensor<1x5x7xf32>) {
+  ^bb0(%b: f32, %c: f32):
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %p = arith.cmpi sge, %i, %j : index
+    %x = arith.mulf %b, %scale : f32
+    %m = arith.select %p, %zero, %least : f32
+    %y = arith.addf %x, %m : f32
+    linalg.yield %y : f32
+  } -> tensor<1x5x7xf32>
+  %w = linalg.softmax dimension(2) ins(%masked : tensor<1x5x7xf32>) outs(%e : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %oe = tensor.empty() : tensor<1x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  %o = linalg.batch_matmul ins(%w, %v : tensor<1x5x7xf32>, tensor<1x7x4xf32>) outs(%of : tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  return %o : tensor<1x5x4xf32>
+}
+
+// -----
+
+// Of what it is added to nothing is known.
+// CHECK-LABEL: func.func @added_to_something_else
+// CHECK: "morello.chain5"
+// CHECK-SAME: "t1 = Softmax({{.*}}exp(mul({{.*}}) of t0, x2"
+// CHECK-NOT: above
+#id = affine_map<(b, m, n) -> (b, m, n)>
+func.func @added_to_something_else(%q: tensor<1x5x3xf32>, %k: tensor<1x3x7xf32>, %v: tensor<1x7x4xf32>) -> tensor<1x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %scale = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<1x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<1x5x3xf32>, tensor<1x3x7xf32>) outs(%f : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
+  %masked = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%s : tensor<1x5x7xf32>) outs(%e : tensor<1x5x7xf32>) {
+  ^bb0(%b: f32, %c: f32):
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %p = arith.cmpi sge, %i, %j : index
+    %x = arith.mulf %b, %scale : f32
+    %e2 = math.exp %x : f32
+    %m = arith.select %p, %zero, %least : f32
+    %y = arith.addf %e2, %m : f32
     linalg.yield %y : f32
   } -> tensor<1x5x7xf32>
   %w = linalg.softmax dimension(2) ins(%masked : tensor<1x5x7xf32>) outs(%e : tensor<1x5x7xf32>) -> tensor<1x5x7xf32>
