@@ -10,6 +10,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
 from mlir.passmanager import PassManager
@@ -24,7 +26,7 @@ from morello_mlir.search.schedule import (
     parse,
 )
 from morello_mlir.spec import Layout, Spec, TensorSpec, dtype_bytes, element_type, stride_class
-from morello_mlir.targets import Target
+from morello_mlir.targets import TARGETS, Target, host_runs
 
 NUMPY = {
     "f32": np.float32,
@@ -46,6 +48,18 @@ TO_LLVM = (
     "convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},"
     "convert-cf-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
 )
+
+
+def needs(target: str) -> None:
+    """Skips the test where the host does not run the code of a target."""
+    if not host_runs(TARGETS[target]):
+        pytest.skip(f"the host has no {target}")
+
+
+def compiling(examples: int) -> settings:
+    """For properties that compile every example: shrinking would take minutes, and one is small enough to look at."""
+    phases = (Phase.explicit, Phase.reuse, Phase.generate)
+    return settings(max_examples=examples, suppress_health_check=list(HealthCheck), phases=phases)
 
 
 @lru_cache(maxsize=1)

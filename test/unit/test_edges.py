@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from conv_support import LINES, ROWS, apply_at_random, lifted, window_spec
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from lowering_support import assert_close, compile_module, context
+from lowering_support import assert_close, compile_module, compiling, context, needs
 from mlir import ir
 
 from morello_mlir import compile as compiled
@@ -22,7 +22,7 @@ from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Edge, Side, Spec, Window
-from morello_mlir.targets import TARGETS, host_runs
+from morello_mlir.targets import TARGETS
 
 AVX2 = TARGETS["avx2"]
 
@@ -286,15 +286,9 @@ def padded(draw: st.DrawFn) -> Padded:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_random_schedules(target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
 
-    @settings(
-        max_examples=16,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    )
+    @compiling(16)
     @given(padded(), st.integers(0, 2**32 - 1), st.booleans())
     def check(conv: Padded, seed: int, special: bool) -> None:
         image, filters = conv.arrays(np.random.default_rng(seed))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lowering_support import Case, Storage, assert_close, compile_cases, in_l1, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, in_l1, needs, run_case
 
 from morello_mlir.search.schedule import Kernel, Move, Node, Tile
 from morello_mlir.targets import TARGETS, host_runs
@@ -16,8 +16,7 @@ TARGETS_AND_TYPES = [(t, d) for t in ("avx2", "avx512") for d in ("f32", "f64")]
 
 
 def check(cases: list[Case], target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
     library = compile_cases(cases, TARGETS[target])
     for i, case in enumerate(cases):
         got, want = run_case(library.addresses[f"case{i}"], case, np.random.default_rng(i))

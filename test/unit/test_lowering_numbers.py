@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from lowering_support import Case, Storage, assert_close, compile_cases, make_spec, run_case
+from lowering_support import Case, Storage, assert_close, compile_cases, compiling, make_spec, needs, run_case
 from random_schedules import random_schedule
 
-from morello_mlir.targets import TARGETS, host_runs
+from morello_mlir.targets import TARGETS
 
 SIZES = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 19, 23, 29, 31, 32, 37, 48, 61, 67))
 
@@ -44,17 +44,10 @@ def cases(draw: st.DrawFn, target: str) -> Case:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_random_schedules(target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
 
     # Several cases a module: compiling costs more by the module than by the case.
-    # Shrinking would compile for minutes; an example is small enough to look at.
-    @settings(
-        max_examples=9,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    )
+    @compiling(9)
     @given(st.lists(cases(target), min_size=1, max_size=6), st.integers(0, 2**32 - 1), st.booleans())
     def check(some: list[Case], seed: int, special: bool) -> None:
         library = compile_cases(some, TARGETS[target])

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from lowering_support import context
+from lowering_support import compiling, context, needs
 from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
 from nest_support import softmax
@@ -29,7 +29,7 @@ from morello_mlir.passes.pipelines import morello_lower_upstream
 from morello_mlir.runtime import jit, pool
 from morello_mlir.search.nest_steps import Partial, Pass, Reciprocal, Rows, Stage
 from morello_mlir.search.schedule import Node, Parallel, Tile, parse
-from morello_mlir.targets import TARGETS, Target, host_runs
+from morello_mlir.targets import TARGETS, Target
 
 GUARD = 64
 
@@ -133,11 +133,6 @@ def check(spec: NestSpec, schedule: str | Node, target: str = "avx2", special: b
     inputs = inputs_of(spec, np.random.default_rng(seed), special)
     given_ = [a.copy() for a in inputs]
     compare(spec, run(library, 0, spec, inputs), given_)
-
-
-def needs(target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
 
 
 # ---------------------------------------------------------------- forms
@@ -441,12 +436,7 @@ def test_random_nests(target: str) -> None:
     needs(target)
 
     # Several nests a module: compiling costs more by the module than by the nest.
-    @settings(
-        max_examples=2,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    )
+    @compiling(2)
     @given(st.integers(0, 2**32 - 1))
     def check_some(seed: int) -> None:
         rng = random.Random(seed)

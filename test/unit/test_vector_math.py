@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lowering_support import compile_module, context
+from lowering_support import compile_module, context, needs
 from mlir import ir
 
 from benchmarks import erf_table as fit
@@ -18,7 +18,7 @@ from morello_mlir.lowering.builder import Builder
 from morello_mlir.lowering.machine import Machine
 from morello_mlir.nests.lowering import erf_table, vector_math
 from morello_mlir.nests.lowering.vectors import Vectors, float_bits
-from morello_mlir.targets import TARGETS, host_runs
+from morello_mlir.targets import TARGETS
 
 CHUNK = 48 * 64
 REFERENCES = {
@@ -140,8 +140,7 @@ def _points(per_exponent: int, seed: int = 0) -> np.ndarray:
     [(8, 1, "avx2"), (16, 2, "avx512"), (8, 1, "avx512"), (16, 1, "avx2"), (3, 1, "avx2")],
 )
 def test_errors(name: str, lanes: int, unroll: int, target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
     x = np.concatenate([_points(40), np.linspace(-20, 20, 30_001).astype(np.float32)])
     with np.errstate(all="ignore"):
         want = REFERENCES[name](x.astype(float))
@@ -152,8 +151,7 @@ def test_errors(name: str, lanes: int, unroll: int, target: str) -> None:
 
 def test_erf_by_tables() -> None:
     """Sixteen lanes of AVX-512 look polynomials up, which are better than those of other vectors."""
-    if not host_runs(TARGETS["avx512"]):
-        pytest.skip("the host has no avx512")
+    needs("avx512")
     borders = np.arange(1, 64, 2, dtype=np.float32) / 16
     near = np.concatenate([np.nextafter(borders, np.float32(k)) for k in (0, 9)])
     x = np.concatenate([borders, near, _points(400), np.linspace(0, 4.5, 400_001).astype(np.float32)])
@@ -200,8 +198,7 @@ def test_powers(lanes: int, unroll: int) -> None:
 
 @pytest.mark.parametrize(("lanes", "target"), [(8, "avx2"), (16, "avx2"), (8, "avx512"), (16, "avx512")])
 def test_exp_of_difference(lanes: int, target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
     top = np.full(60_000, 3.25, np.float32)
     x = np.linspace(3.25 - 86, 3.25, len(top)).astype(np.float32)
     got, difference = _run("exp_of_difference", lanes, 1, x, top, target=target), (x - top).astype(float)

@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import pytest
 from conv_support import conv_of
-from lowering_support import NUMPY
+from lowering_support import NUMPY, needs
 
 from morello_mlir import compile as compiled
-from morello_mlir.targets import TARGETS, host_runs
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i8"])
@@ -38,8 +37,7 @@ def test_padding(dtype: str, low: tuple[int, ...], high: tuple[int, ...]) -> Non
 @pytest.mark.parametrize("stride", [1, 2])
 def test_channels_first_with_what_follows(target: str, stride: int) -> None:
     """Exchanged, the tile is transposed before anything is done to it: a bias along channels, a residual, a cast."""
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
     rng = np.random.default_rng(0)
     size, out = 15, (15 - 3) // stride + 1
     shapes = ((1, 5, size, size), (37, 5, 3, 3), (37,), (1, 37, out, out))

@@ -8,9 +8,9 @@ import itertools
 import numpy as np
 import pytest
 from conv_support import FORMS, LINES, ROWS, TINY_EDGES, Conv, apply_at_random, conv_of, lifted, window_spec
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from lowering_support import NUMPY, assert_close, compile_module, context
+from lowering_support import NUMPY, assert_close, compile_module, compiling, context, needs
 from mlir import ir
 from search_support import brute_force
 from small_target import CHEAP_FORKS, SMALL
@@ -24,7 +24,7 @@ from morello_mlir.passes.pipeline import run_pipeline
 from morello_mlir.search.schedule import parse, to_text
 from morello_mlir.search.solve import Search
 from morello_mlir.spec import Lap, Spec, Window
-from morello_mlir.targets import TARGETS, host_runs
+from morello_mlir.targets import TARGETS
 
 AVX2 = TARGETS["avx2"]
 PLAIN = "(f32, GL, row_major)"
@@ -291,15 +291,9 @@ def convs(draw: st.DrawFn) -> Conv:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_random_schedules(target: str) -> None:
-    if not host_runs(TARGETS[target]):
-        pytest.skip(f"the host has no {target}")
+    needs(target)
 
-    @settings(
-        max_examples=16,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    )
+    @compiling(16)
     @given(convs(), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from((0, 3)), st.booleans())
     def check(conv: Conv, seed: int, fill: bool, offset: int, special: bool) -> None:
         module, ops = lifted(conv.text(fill, offset))
