@@ -3,9 +3,9 @@
 `explain(op)` says what becomes of one linalg op: `Lifted` with the Spec, or `Rejected` with the reason.
 """
 
-from .aliases import Aliases, nested_ops
+from .aliases import Aliases, enclosing_module, nested_ops
 from .constants import with_constants
-from .explain import aliases_around, enclosing_module, explain, survey
+from .explain import aliases_around, explain, survey
 from .inputs import (
     add_afterwards,
     erase_unused,

@@ -224,6 +224,13 @@ def ancestor_in(block: Any, op: Any) -> Any:
     return None
 
 
+def enclosing_module(op: Any) -> Any:
+    """The innermost builtin.module around an op that is in one."""
+    while op.operation.name != "builtin.module":
+        op = op.operation.parent
+    return op.operation
+
+
 def nested_ops(root: Any) -> Iterator[Any]:
     """All operations under `root`, itself excluded, in order. Collect them before rewriting."""
     around = [_directly_in(root.operation)]

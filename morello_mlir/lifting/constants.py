@@ -17,7 +17,7 @@ from mlir import ir
 from morello_mlir.errors import SpecError
 from morello_mlir.spec import dtype_bytes
 
-from .aliases import SAME_BASE
+from .aliases import SAME_BASE, enclosing_module
 from .contraction import is_structured, operands_of
 from .outcome import Lifted, NotLifted
 from .views import view_of
@@ -101,7 +101,7 @@ def global_of(value: Any) -> Any:
     if op is None or op.name != "memref.get_global":
         return None
     name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-    for other in _module_of(op).regions[0].blocks[0].operations:
+    for other in enclosing_module(op).regions[0].blocks[0].operations:
         if other.operation.name == "memref.global" and _symbol(other) == name:
             return other.operation if "constant" in other.operation.attributes else None
     return None
@@ -128,9 +128,3 @@ def _is_marked(value: Any) -> bool:
 
 def _symbol(op: Any) -> str:
     return str(ir.StringAttr(op.attributes["sym_name"]).value)
-
-
-def _module_of(op: Any) -> Any:
-    while op.name != "builtin.module":
-        op = op.parent.operation
-    return op

@@ -150,13 +150,6 @@ def check_place(op: Any) -> None:
         raise NotLifted("its function is not in a builtin.module")
 
 
-def enclosing_module(op: Any) -> Any:
-    """The innermost builtin.module around an op that `explain` found liftable."""
-    while op.operation.name != "builtin.module":
-        op = op.operation.parent
-    return op.operation
-
-
 def aliases_around(op: Any) -> Aliases:
     """The aliases of the outermost op around `op`."""
     return Aliases(_root(op))

@@ -19,7 +19,7 @@ from mlir.dialects import arith, llvm, memref, scf
 from morello_mlir.errors import SpecError
 from morello_mlir.spec import dtype_bytes
 
-from .aliases import SAME_BASE
+from .aliases import SAME_BASE, enclosing_module
 from .constants import contents_of
 from .nests import LiftedNest
 from .writes import may_write
@@ -147,7 +147,7 @@ def emit_once(once: Once, call: Callable[[LiftedNest], None]) -> None:
     kind, name = alloc.results[0].type, once.name
     with op.location:
         bytes_ = ir.MemRefType.get([HEADER + _bytes(alloc.results[0])], ir.IntegerType.get_signless(8))
-        with ir.InsertionPoint.at_block_begin(_module_body(op)):
+        with ir.InsertionPoint.at_block_begin(enclosing_module(op).regions[0].blocks[0]):
             _global(name, bytes_)
         with ir.InsertionPoint.at_block_begin(op.block):
             values = {v: _again(v) for v in once.lifted.values if v != alloc.results[0]}
@@ -205,9 +205,3 @@ def _again(value: Any) -> Any:
     for i, operand in enumerate(operands):
         copy.operands[i] = operand
     return copy.results[ir.OpResult(value).result_number]
-
-
-def _module_body(op: Any) -> Any:
-    while op.name != "builtin.module":
-        op = op.parent.operation
-    return op.regions[0].blocks[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlir import ir
 
-from .aliases import VIEWS
+from .aliases import VIEWS, enclosing_module
 from .contraction import is_structured, operands_of
 
 _FIRST_READS = ("memref.copy", "memref.load", "memref.dim", "vector.load", "vector.transfer_read", "affine.load")
@@ -38,10 +38,8 @@ def may_write(memory: Any, besides: Container[Any] = (), inside: tuple[Any, ...]
 
 def _argument(call: Any, index: int) -> Any:
     """The argument of the function called that is operand `index`; None where it has no body in sight."""
-    name, module = ir.FlatSymbolRefAttr(call.attributes["callee"]).value, call
-    while module.name != "builtin.module":
-        module = module.parent.operation
-    for op in module.regions[0].blocks[0].operations:
+    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    for op in enclosing_module(call).regions[0].blocks[0].operations:
         function = op.operation
         if function.name == "func.func" and ir.StringAttr(function.attributes["sym_name"]).value == name:
             blocks = function.regions[0].blocks
