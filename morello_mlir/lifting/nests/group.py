@@ -114,7 +114,7 @@ class _Builder:
             raise NotLifted("nothing uses its results")
         members, outputs, copies = self._settle()
         body = self.b.only([v for _, v in outputs]).canonical()
-        if self.space.scan and not body.reductions:
+        if self.space.scanned and not body.reductions:
             raise NotLifted("what it reduces comes to a constant")
         used = sorted(body.inputs)
         number = {k: i for i, k in enumerate(used)}
