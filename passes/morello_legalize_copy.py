@@ -9,7 +9,7 @@ import mlir.ir as ir
 from mlir.dialects import linalg
 
 from .base import Pass
-from .morello_return_to_argument import OWN_COPY
+from .siblings import OWN_COPY
 from .symbols import all_ops
 
 

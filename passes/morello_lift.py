@@ -29,7 +29,7 @@ from morello_mlir.lowering.ahead import LOCAL
 
 from .base import Pass, option, remark
 from .morello_group import clear_tags, report
-from .morello_return_to_argument import OWN_COPY
+from .siblings import OWN_COPY
 
 Outcome = Lifted | Covered | Rejected | LiftedNest
 _Modules = dict[Any, tuple[Functions, NestFunctions]]

@@ -10,6 +10,7 @@ import mlir.ir as ir
 from mlir.dialects import bufferization, linalg, tensor
 
 from .base import Pass, option
+from .siblings import OWN_COPY, copied, part_siblings, reads
 from .symbols import all_ops, entry_function, symbol_name, symbols_used_by
 from .types import function_type, is_shaped, is_tensor, set_function_type
 
@@ -17,8 +18,6 @@ from .types import function_type, is_shaped, is_tensor, set_function_type
 UNALIASED = "morello.unaliased"
 #: On an argument, an index: it receives this result of the original function.
 RESULT = "morello.result"
-#: On a `linalg.copy`: it is not the program's, but made here.
-OWN_COPY = "morello.own_copy"
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,9 @@ def _move_results(entry: Any, returned: Any) -> None:
     moved = [number for number, value in enumerate(results) if _moves(value.type)]
     kept = [value for value in results if not _moves(value.type)]
     apart = _must_part(entry, [results[number] for number in moved], kept)
+    order = sorted(moved, key=_order(block, results))
+    if not apart and len(moved) > 1:
+        part_siblings([results[number] for number in order])
     for number in moved:
         value = results[number]
         type_ = ir.MemRefType.get(value.type.shape, value.type.element_type)
@@ -94,9 +96,9 @@ def _move_results(entry: Any, returned: Any) -> None:
     # What is made in the memory of one result may be what a later result was computed from. It has to be out of there
     # before the later one comes in. Bufferization does not see to that: it looks at tensors only, not at this memory.
     destinations = dict(zip(moved, list(block.arguments)[-len(moved) :], strict=True)) if moved else {}
-    for number in sorted(moved, key=_order(block, results)):
+    for number in order:
         with ir.InsertionPoint(returned), returned.location:
-            value = _parted(results[number]) if apart else _off_arguments(results[number], block)
+            value = copied(results[number]) if apart else _off_arguments(results[number], block)
             bufferization.MaterializeInDestinationOp(None, value, destinations[number], restrict=True, writable=True)
     with ir.InsertionPoint(returned), returned.location:
         ir.Operation.create("func.return", operands=kept)
@@ -134,14 +136,6 @@ def _made_for(values: list[Any]) -> set[Any]:
     return found
 
 
-def _parted(value: Any) -> Any:
-    """A copy of a tensor, here, that nothing else refers to."""
-    fresh = tensor.EmptyOp(list(value.type.shape), value.type.element_type).result
-    copied = linalg.copy(value, outs=[fresh])
-    copied.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
-    return copied
-
-
 def _off_arguments(value: Any, block: Any) -> Any:
     """`value`; but where it accumulates into an argument of the function, first copy that to a fresh tensor.
 
@@ -157,21 +151,13 @@ def _off_arguments(value: Any, block: Any) -> Any:
         return value
     with ir.InsertionPoint(op), op.location:
         fresh = tensor.EmptyOp(list(start.type.shape), start.type.element_type).result
-        if not _reads(op, index):
+        if not reads(op, index):
             op.operands[index] = fresh
             return value
-        copied = linalg.copy(start, outs=[fresh])
-        copied.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
-        op.operands[index] = copied
+        own = linalg.copy(start, outs=[fresh])
+        own.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
+        op.operands[index] = own
     return value
-
-
-def _reads(op: Any, index: int) -> bool:
-    """Whether a linalg op reads what its destination operand `index` held before; yes where that is unknown."""
-    if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
-        return True
-    arguments = op.regions[0].blocks[0].arguments
-    return len(arguments) != len(op.operands) or any(True for _ in arguments[index].uses)
 
 
 def _initial(value: Any) -> tuple[Any, int] | None:

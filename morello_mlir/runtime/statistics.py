@@ -12,7 +12,7 @@ _PARTS = ("linalg.yield", "linalg.index")
 def linalg_ops(module: Any) -> Counter[str]:
     """How many linalg ops of each name a module holds: parts of others (yield, index) and copies of our own making do
     not count."""
-    from morello_mlir.passes.morello_return_to_argument import OWN_COPY
+    from morello_mlir.passes.siblings import OWN_COPY
     from morello_mlir.passes.symbols import all_ops
 
     return Counter(
