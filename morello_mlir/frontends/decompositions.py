@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import moves, transformer
+from . import extremes, moves, transformer
 from .moves import in_single
 
 _aten = torch.ops.aten
@@ -30,7 +30,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     # Folded into the convolution before it, where there is one (see `fold`).
     for kept in (_aten._native_batch_norm_legit_no_training.default,):
         found.pop(kept, None)
-    composed = moves.table() | transformer.table()
+    composed = extremes.table() | moves.table() | transformer.table()
     ours: dict[Any, Callable[..., Any]] = composed | {
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _log_softmax,

@@ -221,6 +221,29 @@ def test_reductions(at):
     check(REDUCTIONS[at], randn(3, 5, 6))
 
 
+PLACES = [
+    lambda x: x.argmax(2),
+    lambda x: x.argmax(1, keepdim=True),
+    lambda x: x.argmin(-1),
+    lambda x: x.argmin(None, True),
+    lambda x: x.argmax(),
+    lambda x: x.max(0, keepdim=True).indices,
+    lambda x: x.min(1).indices,
+    lambda x: x.half().argmax(2),
+    lambda x: (x.nan_to_num(9) * 4).int().argmax(2),
+]
+
+
+@pytest.mark.parametrize("at", range(len(PLACES)))
+def test_where_extremes_are(at):
+    x = randn(3, 5, 6)
+    x[0, 1, 3] = x[0, 1, 5] = x[2, 0, 0] = torch.nan
+    x[1, 2], x[2, 3] = torch.inf, -torch.inf
+    x[1, 0, 2] = x[1, 0, 4]
+    check(PLACES[at], x)
+    check(PLACES[at], torch.tensor([[[-0.0, 0.0]]]))
+
+
 def test_variances_of_too_little():
     check(torch.var, randn(1))
     check(lambda x: torch.var_mean(x, 1), randn(3, 1))
