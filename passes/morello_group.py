@@ -12,7 +12,7 @@ from morello_mlir.lifting import Covered, Lifted, Rejected
 from morello_mlir.lifting.emit import SCHEDULE
 
 from .base import Pass, option, remark
-from .morello_return_to_argument import OWN_COPY
+from .siblings import OWN_COPY
 
 #: The tag: ops with the same number belong together.
 GROUP = "morello.group"

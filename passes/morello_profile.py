@@ -10,7 +10,7 @@ import mlir.ir as ir
 from mlir.dialects import arith, memref
 
 from .base import Pass, option
-from .morello_return_to_argument import OWN_COPY
+from .siblings import OWN_COPY
 from .symbols import all_ops, function_named, functions, has_body, is_public, symbol_name
 
 #: The counters: of each thing that is counted, cycles and times.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mlir.ir as ir
-from mlir.dialects import bufferization, linalg, tensor
+from mlir.dialects import bufferization
 
 from .base import Pass, option
-from .siblings import OWN_COPY, copied, part_siblings, reads
+from .siblings import begin_anew, copied, part_siblings
 from .symbols import all_ops, entry_function, symbol_name, symbols_used_by
 from .types import function_type, is_shaped, is_tensor, set_function_type
 
@@ -149,14 +149,7 @@ def _off_arguments(value: Any, block: Any) -> Any:
     start = op.operands[index]
     if not (isinstance(start.owner, ir.Block) and start.owner == block):
         return value
-    with ir.InsertionPoint(op), op.location:
-        fresh = tensor.EmptyOp(list(start.type.shape), start.type.element_type).result
-        if not reads(op, index):
-            op.operands[index] = fresh
-            return value
-        own = linalg.copy(start, outs=[fresh])
-        own.owner.attributes[OWN_COPY] = ir.UnitAttr.get()
-        op.operands[index] = own
+    begin_anew(op, index)
     return value
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mlir.ir as ir
-from mlir.dialects import linalg, tensor
+from mlir.dialects import arith, linalg, tensor
 
 from .symbols import all_ops
 from .types import is_tensor
@@ -51,7 +51,21 @@ def part_siblings(values: list[Any]) -> None:
             if taken.setdefault(start, use) == use:
                 todo += _uses(start)
             else:
-                op.operands[index] = _own_start(op, index)
+                begin_anew(op, index)
+
+
+def begin_anew(op: Any, index: int) -> None:
+    """Gives `op` a tensor of its own for its operand `index`, so that nothing else is made in that memory."""
+    start = op.operands[index]
+    maker = None if isinstance(start.owner, ir.Block) else start.owner
+    with ir.InsertionPoint(op), op.location:
+        if (maker and maker.name == "tensor.empty") or (op.name.startswith("linalg.") and not _reads(op, index)):
+            own = _fresh(start)
+        elif maker and maker.name == "linalg.fill":
+            own = linalg.fill(maker.operands[0], outs=[_fresh(start)])
+        else:
+            own = copied(start)
+        op.operands[index] = own
 
 
 def copied(value: Any) -> Any:
@@ -61,23 +75,12 @@ def copied(value: Any) -> Any:
     return made
 
 
-def reads(op: Any, index: int) -> bool:
+def _reads(op: Any, index: int) -> bool:
     """Whether a linalg op reads what its destination operand `index` held before; yes where that is unknown."""
     if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
         return True
     arguments = op.regions[0].blocks[0].arguments
     return len(arguments) != len(op.operands) or any(True for _ in arguments[index].uses)
-
-
-def _own_start(op: Any, index: int) -> Any:
-    """What `op` may take for its operand `index` so that nothing else is made in that memory."""
-    start = op.operands[index]
-    with ir.InsertionPoint(op), op.location:
-        if start.owner.name == "tensor.empty" or (op.name.startswith("linalg.") and not reads(op, index)):
-            return _fresh(start)
-        if start.owner.name == "linalg.fill":
-            return linalg.fill(start.owner.operands[0], outs=[_fresh(start)])
-        return copied(start)
 
 
 def _fresh(like: Any) -> Any:
@@ -91,8 +94,6 @@ def _fresh(like: Any) -> Any:
 
 
 def _index(number: int) -> Any:
-    from mlir.dialects import arith
-
     return arith.ConstantOp(ir.IndexType.get(), number).result
 
 
