@@ -9,6 +9,7 @@ from .kernel import KernelAction
 from .move import MoveAction, form_of
 from .pairs import PAIR_KERNELS, PairKernel
 from .parallel import ParallelTile, SerialAction
+from .peak import multiply_adds
 from .registry import KERNELS
 from .space import (
     action_of,
@@ -69,6 +70,7 @@ __all__ = [
     "limits_of",
     "matters",
     "moves",
+    "multiply_adds",
     "parallel_tiles",
     "reason",
     "remaining",

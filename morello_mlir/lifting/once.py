@@ -26,6 +26,8 @@ from .writes import may_write
 
 #: How the names of the buffers begin; the runtime finds them by it.
 PREFIX = "morello_once_"
+#: Marks the branch around what fills a buffer.
+_FILLING = "morello.once"
 #: Bytes before the result, which starts at a cache line.
 HEADER = 64
 
@@ -155,6 +157,7 @@ def emit_once(once: Once, call: Callable[[LiftedNest], None]) -> None:
             result = memref.view(kind, buffer, arith.constant(ir.IndexType.get(), HEADER), [])
             state, is_empty = _state(buffer)
             filling = scf.IfOp(is_empty)
+            filling.operation.attributes[_FILLING] = ir.UnitAttr.get()
         with ir.InsertionPoint(filling.then_block):
             room = memref.alloc(kind, [], [], alignment=HEADER)
             values[alloc.results[0]] = room
@@ -170,6 +173,12 @@ def emit_once(once: Once, call: Callable[[LiftedNest], None]) -> None:
         free.erase()
     alloc.results[0].replace_all_uses_with(result)
     alloc.erase()
+
+
+def runs_once(call: Any) -> bool:
+    """Whether a call of a goal's function is one that `emit_once` made."""
+    around = call.operation.parent
+    return around is not None and _FILLING in around.operation.attributes
 
 
 def _global(name: str, kind: Any) -> None:

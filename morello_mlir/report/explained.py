@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from ..actions import key_of
+from ..actions import key_of, multiply_adds
 from ..actions.state import operand_bytes
 from ..chains import ChainSpec
 from ..chains import explain as chains
@@ -28,10 +28,10 @@ Goal: TypeAlias = Spec | NestSpec | ChainSpec
 
 @dataclass(frozen=True)
 class Explained:
-    """spec: the goal, as its schedule names it. schedule: as text. root: the tree of its steps. calls: how often the
-    module does it. source: where the schedule comes from. threads: how many work on it. packed: what it packs ahead.
-    where: the op, as `file:line:column`, or empty. measured_s: how long one call took on this machine; None: it was not
-    timed, and `why` may say why."""
+    """spec: the goal, as its schedule names it. schedule: as text. root: the tree of its steps. source:
+    where the schedule comes from. threads: how many work on it. packed: what it packs ahead. calls: how often every
+    call of the module does it; once: how often the first call does besides. where: the op, as `file:line:column`, or
+    empty. measured_s: how long one call took on this machine; None: it was not timed, and `why` may say why."""
 
     spec: Goal
     schedule: str
@@ -39,8 +39,9 @@ class Explained:
     target: Target
     source: str
     threads: int
-    calls: int = 1
     packed: Sequence[Packed] = ()
+    calls: int = 1
+    once: int = 0
     where: str = ""
     measured_s: float | None = field(default=None, compare=False)
     why: str = field(default="", compare=False)
@@ -79,28 +80,55 @@ class Explained:
 
     @property
     def dtype(self) -> str:
-        """In which it computes: of the sums, or of the first output."""
-        return _sums(self.spec) or (self.spec.outputs[0].dtype if isinstance(self.spec, NestSpec) else "f32")
+        """Of what is multiplied, and of the sums where that is another; of a nest that of its first output."""
+        if isinstance(self.spec, NestSpec):
+            return self.spec.outputs[0].dtype
+        spec = _contraction(self.spec)
+        if spec is None:
+            return "f32"
+        inputs = " x ".join(dict.fromkeys(t.dtype for t in spec.operands[:2]))
+        return inputs if inputs == spec.sums else f"{inputs} in {spec.sums}"
+
+    @property
+    def packed_lines(self) -> list[str]:
+        """What is packed ahead, a line each."""
+        first = "packed ahead, in the first call: "
+        return [f"{first}{p.operand} as {p.layout}, {bytes_text(p.bytes)}" for p in self.packed]
+
+    @property
+    def peak(self) -> float | None:
+        """Operations a cycle that one thread does at best, in multiply-adds of these types; None without such."""
+        spec = _contraction(self.spec)
+        return None if spec is None else 2 * multiply_adds(key_of(spec.plain, self.target), self.target)
 
     @property
     def peak_share(self) -> float | None:
-        """Predicted share of the multiply-add peak of all threads' vector units; None without multiply-adds."""
-        dtype = _sums(self.spec)
-        if isinstance(self.spec, NestSpec) or dtype is None or not self.cycles:
+        """Predicted share of the multiply-add peak of all threads; None without multiply-adds."""
+        if isinstance(self.spec, NestSpec) or self.peak is None or not self.cycles:
             return None
-        per_cycle = self.threads * self.target.costs.fma_per_cycle * self.target.lanes(dtype) * 2
-        return self.spec.flops / per_cycle / self.cycles
+        return self.spec.flops / (self.threads * self.peak) / self.cycles
+
+    @property
+    def times(self) -> str:
+        """What follows from `calls` and `once`, in words; empty where it is done once in every call."""
+        said = [f"called {self.calls} times"] if self.calls > 1 else []
+        if self.once:
+            count = "once" if self.once == 1 else f"{self.once} times"
+            said.append(f"{count} more in the first call" if self.calls else f"called {count}, in the first call only")
+        return " and ".join(said)
 
     def head(self) -> list[str]:
         """What is said before the tree."""
         share = self.peak_share
-        peak = "" if share is None else f", {share:.1%} of the FMA peak"
-        times = f"called {self.calls} times, each: " if self.calls > 1 else ""
+        peak = "" if share is None else f", {share:.1%} of the peak"
+        times = self.times
+        if times:
+            times += ", each: " if self.calls + self.once > 1 else ": "
         return [
             f"{self.spec}",
             f"target {called(self.target)}: {times}{self.cycles:,.0f} cycles predicted{peak}",
             f"traffic: {traffic_text(self.traffic)}",
-            *(f"packed ahead: {p.operand}, {bytes_text(p.bytes)}" for p in self.packed),
+            *self.packed_lines,
         ]
 
     def text(self, least: float = 0.5) -> str:
@@ -116,6 +144,7 @@ class Explained:
             "cycles": self.cycles,
             "source": self.source,
             "calls": self.calls,
+            "once": self.once,
             "threads": self.threads,
             "flops": self.flops,
             "bytes": self.bytes,
@@ -126,20 +155,18 @@ class Explained:
         }
 
 
-def explained(
-    spec: Goal, node: Any, target: Target, source: str = "search", *, calls: int = 1, where: str = ""
-) -> Explained:
+def explained(spec: Goal, node: Any, target: Target, source: str = "search") -> Explained:
     """A goal with its schedule `node`, which has no holes. Raises ScheduleError where that is not legal."""
     if isinstance(spec, ChainSpec):
         text, root = chain_schedule.to_text(node), chains.steps(spec, node, target)
-        return Explained(spec, text, root, target, source, Point.of(spec, target).threads, calls, (), where)
+        return Explained(spec, text, root, target, source, Point.of(spec, target).threads)
     text = schedules.to_text(node)
     if isinstance(spec, NestSpec):
         threads = 1 if spec.serial else spec.threads
-        return Explained(spec, text, nests.steps(spec, node, target), target, source, threads, calls, (), where)
+        return Explained(spec, text, nests.steps(spec, node, target), target, source, threads)
     spec = spec.canonical()
     threads, root = key_of(spec.plain, target).threads, contractions.steps(spec, node, target)
-    return Explained(spec, text, root, target, source, threads, calls, packed_ahead(spec, node), where)
+    return Explained(spec, text, root, target, source, threads, packed_ahead(spec, node))
 
 
 def _flops(spec: Goal) -> int:
@@ -156,8 +183,7 @@ def _flops(spec: Goal) -> int:
     return total
 
 
-def _sums(spec: Goal) -> str | None:
-    """The type in which contractions add up."""
-    if isinstance(spec, ChainSpec):
-        return next((_sums(stage.goal) for stage in spec.stages if stage.is_contraction), None)
-    return spec.sums if isinstance(spec, Spec) else None
+def _contraction(spec: Goal) -> Spec | None:
+    """The goal, or the first of a chain's, that is one."""
+    goals = [stage.goal for stage in spec.stages] if isinstance(spec, ChainSpec) else [spec]
+    return next((goal for goal in goals if isinstance(goal, Spec)), None)

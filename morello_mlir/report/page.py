@@ -16,7 +16,7 @@ from .charts import Point, number, roofline_chart, times_chart
 from .explained import Explained
 from .markup import Markup, escaped, joined, tag
 from .roofline import roofline
-from .text import by_share, left_text, whole_cycles, whole_traffic
+from .text import by_share, first_call_text, left_text, whole_cycles, whole_traffic
 from .tree import tree
 
 #: Trees of goals that take at least this share of the whole are open.
@@ -43,7 +43,7 @@ class Page:
         return goal.cycles / self.hertz
 
     def share(self, goal: Explained) -> float:
-        """Of the whole, all calls."""
+        """Of all calls of all goals, without those in the first call only."""
         whole = whole_cycles(self.goals)
         return goal.cycles * goal.calls / whole if whole else 0.0
 
@@ -92,7 +92,8 @@ class Page:
             said.insert(2, (time_text(total), "measured, all calls" if len(known) == len(self.goals) else "measured"))
         cards = [tag("div", tag("b", value), tag("span", what), class_="card") for value, what in said]
         moved = tag("p", tag("span", "Bytes moved: ", class_="soft"), traffic_text(whole_traffic(self.goals)))
-        return tag("section", tag("div", *cards, class_="cards"), moved, tag("p", left_text(self.left), class_="soft"))
+        lines = [tag("p", line, class_="soft") for line in (first_call_text(self.goals), left_text(self.left)) if line]
+        return tag("section", tag("div", *cards, class_="cards"), moved, *lines)
 
     def _table(self) -> Markup:
         """What each goal takes."""
@@ -110,7 +111,7 @@ class Page:
         seconds, peak = self.seconds(goal), goal.peak_share
         bar = tag("span", class_="bar", style=f"--own: {self.share(goal):.1%}; width: 6rem")
         numbers = [
-            f"{goal.calls:,}",
+            f"{goal.calls:,}" + (f" + {goal.once:,} once" if goal.once else ""),
             f"{goal.cycles:,.0f}",
             time_text(seconds),
             number(goal.flops / seconds / 1e9) if goal.flops and seconds else "",
@@ -136,7 +137,9 @@ class Page:
 
     def _roofline(self) -> Markup:
         threads = max(goal.threads for goal in self.goals)
-        roof = roofline(self.target, threads, "f64" if self.ordered[0].dtype == "f64" else "f32")
+        fastest = max(self.ordered, key=lambda goal: goal.peak or 0.0)
+        dtype = fastest.dtype if fastest.peak or fastest.dtype == "f64" else "f32"
+        roof = roofline(self.target, threads, dtype, fastest.peak)
         points = []
         for n, goal in enumerate(self.ordered, 1):
             if goal.intensity and goal.cycles:
@@ -177,6 +180,7 @@ class Page:
 
     def _goal(self, n: int, goal: Explained) -> Markup:
         times = f"{goal.calls} × " if goal.calls > 1 else ""
+        often = [tag("p", f"{goal.times.capitalize()}.", class_="soft")] if goal.once else []
         summary = tag(
             "summary",
             tag("span", f"#{n}", class_="num soft"),
@@ -186,13 +190,14 @@ class Page:
             tag("span", f"{times}{time_text(self.seconds(goal))}", class_="num soft"),
         )
         ways = [tag("li", f"{a} → {b} {bytes_text(amount)}") for (a, b), amount in goal.traffic.items()]
-        packed = [tag("li", f"packed ahead: {p.operand} as {p.layout}, {bytes_text(p.bytes)}") for p in goal.packed]
+        packed = [tag("li", line) for line in goal.packed_lines]
         where = [tag("p", goal.where, class_="soft")] if goal.where else []
         found = tag("p", f"Schedule: {goal.source}. Bytes moved by one call:", class_="soft")
         inside = tag(
             "div",
             tag("p", tag("code", goal.spec)),
             *where,
+            *often,
             found,
             tag("ul", *ways, *packed, class_="ways"),
             tag("div", tree(goal.root), class_="wide"),

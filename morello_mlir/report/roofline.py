@@ -10,8 +10,8 @@ from ..targets.streams import LEVELS
 
 @dataclass(frozen=True)
 class Roofline:
-    """peak: operations a cycle, of all threads' vector units in multiply-adds of `dtype`. rates: bytes a cycle by
-    level, nearest first; levels of one rate together (`L2, L3`)."""
+    """peak: operations a cycle, of all threads in multiply-adds of `dtype`. rates: bytes a cycle by level, nearest
+    first; levels of one rate together (`L2, L3`)."""
 
     peak: float
     dtype: str
@@ -22,9 +22,12 @@ class Roofline:
         return self.peak / self.rates[level]
 
 
-def roofline(target: Target, threads: int, dtype: str = "f32") -> Roofline:
-    """Of so many threads: every one has caches of its own, and L3 serves all; DRAM as many as the model says."""
-    peak = threads * target.costs.fma_per_cycle * target.lanes(dtype) * 2
+def roofline(target: Target, threads: int, dtype: str = "f32", peak: float | None = None) -> Roofline:
+    """Of so many threads: every one has caches of its own, and L3 serves all; DRAM as many as the model says.
+
+    peak: operations a cycle of one of them in multiply-adds of `dtype`; None: on vectors of it.
+    """
+    each = target.costs.fma_per_cycle * target.lanes(dtype) * 2 if peak is None else peak
     shared = min(float(threads), target.costs.far_streams)
     rates: dict[str, float] = {}
     for level in LEVELS:
@@ -34,7 +37,7 @@ def roofline(target: Target, threads: int, dtype: str = "f32") -> Roofline:
             rates[level] = rate
         else:
             rates = {f"{name}, {level}" if name == same else name: value for name, value in rates.items()}
-    return Roofline(peak, dtype, rates)
+    return Roofline(threads * each, dtype, rates)
 
 
 def _rate(target: Target, level: str) -> float:

@@ -16,12 +16,14 @@ from . import _cli
 
 @dataclass(frozen=True)
 class Asked:
-    """A goal, and a schedule by hand, if it has one. calls: how often the module does it. where: the op it is of.
-    function: the text of the function that lifting made for it; empty: there is none."""
+    """A goal, and a schedule by hand, if it has one. calls: how often every call of the module does it; once: how often
+    the first call does besides. where: the op it is of. function: the text of the function that lifting made for it;
+    empty: there is none."""
 
     spec: Goal
     schedule: str | None = None
     calls: int = 1
+    once: int = 0
     where: str = ""
     function: str = field(default="", repr=False)
 
@@ -71,28 +73,35 @@ def lifted(path: str, target: Target, threads: int, notebook: _cli.Notebook) -> 
         pieces = stages(settings)
         said = run_pipeline(module.operation, f"builtin.module({pieces['legalize']},{pieces['lift']})")
         found: dict[tuple[Goal, str | None], Asked] = {}
-        calls = _calls(module)
+        calls, once = _calls(module)
         for op in (*goal_ops(module.operation), *chain_ops(module.operation)):
             spec = op.spec if isinstance(op, (NestOp, ChainOp)) else op.spec.canonical()
             key, function = (spec, op.schedule_text), _function(op.operation)
-            often = calls[symbol_name(function) or ""] or 1
+            name = symbol_name(function) or ""
+            first = once[name]
+            often = calls[name] or int(not first)
             if key in found:
-                found[key] = replace(found[key], calls=found[key].calls + often)
+                known = found[key]
+                found[key] = replace(known, calls=known.calls + often, once=known.once + first)
             else:
                 text = function.get_asm(use_local_scope=True)
-                found[key] = Asked(*key, often, _place(op.operation.location), text)
+                found[key] = Asked(*key, often, first, _place(op.operation.location), text)
         return Lifted(list(found.values()), list(map(str, said)), linalg_ops(module))
 
 
-def _calls(module: Any) -> Counter[str]:
-    """How often each function is called; loops round calls do not count."""
+def _calls(module: Any) -> tuple[Counter[str], Counter[str]]:
+    """How often each function is called in every call of the module, and how often in the first call besides; loops
+    round calls do not count."""
     import mlir.ir as ir
 
+    from ..lifting.once import runs_once
     from ..passes.symbols import all_ops
 
-    return Counter(
-        ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in all_ops(module) if op.name == "func.call"
-    )
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for op in all_ops(module):
+        if op.name == "func.call":
+            counts[runs_once(op)][ir.FlatSymbolRefAttr(op.attributes["callee"]).value] += 1
+    return counts
 
 
 def _function(op: Any) -> Any:
@@ -119,5 +128,6 @@ def solve(asked: Asked, tuner: Tuner, notebook: _cli.Notebook) -> Answer:
     text = asked.schedule
     tuned = tuner.solve(asked.spec, asked.function) if text is None else tuner.complete(asked.spec, text)
     found = tuned.solution
-    shown = explained(found.spec, found.schedule, tuner.target, found.source, calls=asked.calls, where=asked.where)
+    shown = explained(found.spec, found.schedule, tuner.target, found.source)
+    shown = replace(shown, calls=asked.calls, once=asked.once, where=asked.where)
     return Answer(shown, tuned, found.seconds)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import morello_mlir
+from morello_mlir.actions import key_of, multiply_adds
 from morello_mlir.chains import ChainSpec, Stage
 from morello_mlir.chains import schedule as chain_schedule
 from morello_mlir.errors import InputError, ScheduleError
@@ -82,6 +83,31 @@ def test_the_share_of_the_peak(best):
     # Two multiply-adds of eight lanes a cycle.
     assert shown.peak_share == pytest.approx(SPEC.flops / 32 / best.cycles)
     assert (shown.flops, shown.bytes) == (2 * 37 * 24 * 40, 4 * (37 * 24 + 24 * 40 + 37 * 40))
+
+
+@pytest.mark.parametrize(
+    ("types", "target", "per_cycle"),
+    [
+        (("f32", "f32", "f32"), "avx2", 2 * 8),
+        (("f64", "f64", "f64"), "avx2", 2 * 4),
+        (("f32", "f32", "f32"), "znver5", 2 * 16),
+        (("bf16", "bf16", "f32"), "znver5", 2 * 16 * 2),
+        (("i8", "i8", "i32"), "znver5", 2 * 16 * 4),
+    ],
+)
+def test_the_peak_is_that_of_the_fastest_instruction_for_the_types(types, target, per_cycle):
+    assert multiply_adds(*_of_types(types, target)) == per_cycle
+
+
+def test_the_peak_of_tile_registers_is_above_that_of_vectors():
+    (key, wide), (_, narrow) = _of_types(("i8",) * 2 + ("i32",), "sapphirerapids"), _of_types(("f32",) * 3, "znver5")
+    assert multiply_adds(key, wide) > 4 * multiply_adds(key, narrow)
+
+
+def _of_types(types, target):
+    operands = ", ".join(f"({dtype}, GL, row_major)" for dtype in types)
+    machine = get_target(target)
+    return key_of(Spec.parse(f"Matmul([1, 64, 64, 64], {operands}, serial)"), machine), machine
 
 
 def test_illegal_schedules_are_refused():
@@ -241,7 +267,8 @@ def test_what_is_packed_ahead_is_said_with_its_bytes():
         "tile n by 16:\n  kernel scalar\nrest:\n  kernel scalar"
     )
     assert packed_ahead(spec, node) == [Packed("rhs", "[b, n/16, k, n%16]", 48 * 32 * 4)]
-    assert "packed ahead: rhs, 6.14 kB" in explained(spec, node, AVX2).text()
+    said = "packed ahead, in the first call: rhs as [b, n/16, k, n%16], 6.14 kB"
+    assert said in explained(spec, node, AVX2).text()
 
 
 def test_what_is_packed_ahead_in_another_type_has_the_bytes_of_that():
@@ -281,3 +308,39 @@ func.func @f(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>, %k: tensor<3xf32>, %x
     goals, _, whole = capfd.readouterr().out.rpartition("\n\n")
     assert whole.splitlines() == shares
     assert goals.count("kernel ") >= len(lines) - 3 and "called 2 times, each: " in goals
+
+
+CONSTANT_SUMS = """
+func.func @f(%a: tensor<6x40xi8>) -> tensor<6x33xi32> {
+  %b = arith.constant dense<"0xWEIGHTS"> : tensor<40x33xi8>
+  %x = arith.constant 4 : i32
+  %z = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<6x33xi32>
+  %i = linalg.fill ins(%z : i32) outs(%e : tensor<6x33xi32>) -> tensor<6x33xi32>
+  %r = linalg.quantized_matmul ins(%a, %b, %x, %z : tensor<6x40xi8>, tensor<40x33xi8>, i32, i32)
+    outs(%i : tensor<6x33xi32>) -> tensor<6x33xi32>
+  return %r : tensor<6x33xi32>
+}
+"""
+
+
+def test_what_the_first_call_does_besides_is_no_share_of_the_whole(tmp_path, capfd):
+    """Sums of a weight's columns, and its panels."""
+    path, page = tmp_path / "quantized.mlir", tmp_path / "page.html"
+    path.write_text(CONSTANT_SUMS.replace("WEIGHTS", bytes(range(1, 221)).hex() * 6), encoding="utf-8")
+    assert run(str(path), "--threads", "1") == 0
+    text = capfd.readouterr().out
+    product, sums, whole = text.split("\n\n")[::2]
+    assert "packed ahead, in the first call: rhs as " in product and "called" not in product
+    assert ": called once, in the first call only: " in sums
+    lines = whole.splitlines()
+    assert lines[2].startswith("100.0%    1 x ") and lines[3].startswith("  once    1 x ")
+    assert lines[4].startswith("in the first call only: ") and lines[4].endswith(", constants of 1 goal packed")
+    assert run(str(path), "--threads", "1", "--json") == 0
+    records = json.loads(capfd.readouterr().out)
+    assert [(r["calls"], r["once"]) for r in records] == [(1, 0), (0, 1)]
+    assert lines[0] == f"{records[0]['cycles']:,.0f} cycles predicted in all"
+    assert lines[4].startswith(f"in the first call only: {records[1]['cycles']:,.0f} cycles predicted")
+    assert run(str(path), "--threads", "1", "--html", str(page), "--clock", "3") == 0
+    shown = page.read_text(encoding="utf-8")
+    assert ">Called once, in the first call only.<" in shown and ">0 + 1 once<" in shown and lines[4] in shown

@@ -77,7 +77,7 @@ class Checked(HTMLParser):
 def goals() -> list[Explained]:
     """One of every kind."""
     found = [
-        explained(s.spec, s.schedule, AVX2, s.source, calls=3, where="m.mlir:3:5")
+        replace(explained(s.spec, s.schedule, AVX2, s.source), calls=3, where="m.mlir:3:5")
         for s in map(Search(AVX2).solve, (matmul_spec(37, 24, 40), Spec.parse(THEN)))
     ]
     nest = NestSearch(AVX2).solve(NestSpec.parse(SOFTMAX))
@@ -173,6 +173,7 @@ def test_a_page_without_goals() -> None:
 def test_the_roofline_is_the_models() -> None:
     one, two = roofline(AVX2, 1), roofline(AVX2, 2)
     assert one.peak == 32 and two.peak == 64 and roofline(AVX2, 1, "f64").peak == 16
+    assert roofline(AVX2, 2, "u8 x i8 in i32", 128.0).peak == 256
     # Zen 3: two loads of 32 bytes a cycle; L2 and L3 bring a line in as many cycles.
     assert list(one.rates) == ["L1", "L2, L3", "DRAM"] and one.rates["L1"] == 64
     assert one.rates["DRAM"] == pytest.approx(64 / AVX2.streams.read.dram)

@@ -6,7 +6,7 @@
 // RUN: not morello explain %s --target avx2 --clock 3 2>&1 | FileCheck %s --check-prefix=CLOCK
 
 // CHECK: Matmul([1, 16, 24, 32], {{.*}}then "y = add(x0, x1)"
-// CHECK-NEXT: target avx2: {{[0-9,]+}} cycles predicted, {{[0-9.]+}}% of the FMA peak
+// CHECK-NEXT: target avx2: {{[0-9,]+}} cycles predicted, {{[0-9.]+}}% of the peak
 // CHECK-NEXT: traffic: GL to L2 {{[0-9.]+}} kB
 // CHECK: // runs cycles share own moved
 // CHECK-NEXT: to_accum // 1 {{[0-9,]+}} 100.0% {{.*}}m=16 k=24 n=32
