@@ -16,6 +16,8 @@ from typing import Any, ClassVar, TypeVar
 
 from morello_mlir.errors import SpecError
 
+from .dense import admit_all_elements
+
 DIALECT = "morello"
 OP_NAME = f"{DIALECT}.spec"
 #: Nests (see `nest_op`) have the number of their operands in their names: `morello.nest2`.
@@ -43,6 +45,7 @@ def load(context: Any) -> None:
 
     Do it before parsing: MLIR does not survive the registration of an op that it has already seen as an unknown one.
     """
+    admit_all_elements()
     # Loading a dialect twice would abort the process.
     if loaded(context):
         return

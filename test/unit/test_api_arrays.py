@@ -39,6 +39,28 @@ def test_elements(dtype):
     assert rank0 == x[0, 1]
 
 
+@pytest.mark.parametrize("contents", ["(0.0, 1.0)", "[(0.0, 1.0), (2.0, 3.0), (4.0, 5.0)]", "large"])
+def test_complex_constants(contents):
+    """MLIR's bindings have no class for dense complex attributes."""
+    n = 5000 if contents == "large" else 3
+    numbers = (random(n) + 1j * random(n)).astype(np.complex64)
+    if contents == "large":
+        contents = f'"0x{numbers.tobytes().hex()}"'
+    else:
+        numbers = np.array([1j] * 3 if contents[0] == "(" else [1j, 2 + 3j, 4 + 5j], np.complex64)
+    t = f"tensor<{n}xcomplex<f32>>"
+    text = f"""
+      func.func @f(%x: {t}) -> {t} {{
+        %c = arith.constant dense<{contents}> : {t}
+        %e = tensor.empty() : {t}
+        %r = linalg.mul ins(%x, %c : {t}, {t}) outs(%e : {t}) -> {t}
+        return %r : {t}
+      }}"""
+    x = (random(n) - 2j).astype(np.complex64)
+    for run in (compiled(text), morello_mlir.compile(text)):
+        np.testing.assert_allclose(run(x), x * numbers, rtol=1e-5)
+
+
 def test_bits_of_bf16_and_i1():
     text = """
       func.func @f(%x: tensor<4xbf16>, %m: tensor<4xi1>) -> tensor<4xbf16> {

@@ -103,8 +103,23 @@ def test_arguments_that_do_not_fit():
 def test_what_cannot_be_compiled():
     with pytest.raises(CompileError, match="cannot export"):
         frontend.compile(lambda x: x if x.sum() > 0 else -x, random(3))
-    with pytest.raises(CompileError):
+    with pytest.raises(CompileError, match=r"jaxlib does not lower 'stablehlo\.custom_call' to linalg"):
         frontend.compile(jnp.linalg.svd, random(3, 3))
+    with pytest.raises(CompileError, match=r"'stablehlo\.sort'"):
+        frontend.compile(lambda x: jnp.sort(x) + 1, random(3))
+
+
+def test_functions_that_come_as_composites():
+    x = 3 * random(2, 5)
+    same(frontend.compile(jnp.arcsinh, x)(x), jnp.arcsinh(x))
+
+
+def test_complex_constants():
+    def function(x):
+        return x * 2j + jnp.array([1, 1j, 0])
+
+    x = random(2, 3)
+    same(frontend.compile(function, x)(x), function(x))
 
 
 @pytest.mark.parametrize("causal", [False, True])
