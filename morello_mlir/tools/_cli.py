@@ -103,6 +103,12 @@ def write_bytes(path: str | None, data: bytes) -> None:
         raise InputError(located(path, 0, 0, f"cannot write output file: {error.strerror}")) from error
 
 
+def refuse_terminal(what: str, path: str | None) -> None:
+    """Raises InputError where output that is no text, `what`, would go to a terminal that nobody named by `-`."""
+    if path is None and sys.stdout is not None and sys.stdout.isatty():
+        raise InputError(f"{what} is nothing for a terminal: name a file with -o")
+
+
 def print_out(data: bytes) -> None:
     """Write to stdout, now, and all that waits for it. Raises InputError (a full disk), BrokenPipeError."""
     try:

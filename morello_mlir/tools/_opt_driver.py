@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from contextlib import nullcontext
@@ -82,7 +83,7 @@ class OptDriver:
                 outputs.append(output)
         # As mlir-opt: without a split, a failure leaves no output; with it, the good parts are printed.
         if outputs:
-            _cli.write_text(self.flags.output, f"{SPLIT_MARKER}\n".join(outputs))
+            _cli.write_bytes(self.flags.output, f"{SPLIT_MARKER}\n".encode().join(outputs))
         if self.timing:
             sys.stderr.write(self.timing.report())
         return 0 if good else 1
@@ -117,8 +118,8 @@ class OptDriver:
 
     # ---- a module -------------------------------------------------------------------------------------------------
 
-    def _process(self, chunk: Chunk, pipeline: Pipeline) -> tuple[str | None, bool]:
-        """(the printed result or None, whether all went as it should) for one chunk."""
+    def _process(self, chunk: Chunk, pipeline: Pipeline) -> tuple[bytes | None, bool]:
+        """(the result or None, whether all went as it should) for one chunk."""
         context = ir.Context()
         context.allow_unregistered_dialects = self.flags.allow_unregistered_dialect
         if self.flags.mlir_disable_threading or self.flags.mlir_print_ir_after_all:
@@ -136,8 +137,8 @@ class OptDriver:
                 self._show(diagnostic)
         return output, output is not None
 
-    def _compile(self, context: ir.Context, chunk: Chunk, pipeline: Pipeline) -> tuple[list[Diagnostic], str | None]:
-        """(all that was reported, the printed result or None where something failed)."""
+    def _compile(self, context: ir.Context, chunk: Chunk, pipeline: Pipeline) -> tuple[list[Diagnostic], bytes | None]:
+        """(all that was reported, the result or None where something failed)."""
         with context, diagnostics.capture(context) as sink:
             self.notebook.note("the parser")
             try:
@@ -156,7 +157,7 @@ class OptDriver:
             reported = (*sink.diagnostics, *reported)
             self.notebook.note("the printer")
             with self._phase("Output"):
-                output = self._print(module)
+                output = self._bytecode(module) if self.flags.emit_bytecode else self._print(module).encode()
         return list(reported), output
 
     def _instruments(self) -> tuple[Instrument, ...]:
@@ -177,10 +178,23 @@ class OptDriver:
             use_local_scope=self.flags.mlir_print_local_scope,
         )
         if self.flags.mlir_print_debuginfo:
-            # A quote inside an MLIR string is escaped: this can only be the file name of a location.
-            name = self.name.replace("\\", "\\\\").replace('"', "\\22")
-            text = text.replace(f'"{_UNNAMED}":', f'"{name}":')
+            text = self._with_name(text)
         return text if text.endswith("\n") else text + "\n"
+
+    def _bytecode(self, module: ir.Module) -> bytes:
+        """It has all locations; those of bytecode that was read name their files already."""
+        if self.source:
+            text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
+            module = ir.Module.parse(self._with_name(text))
+        written = io.BytesIO()
+        module.operation.write_bytecode(written)
+        return written.getvalue()
+
+    def _with_name(self, text: str) -> str:
+        """A module as text with the name of the input in place of MLIR's name for an unnamed text."""
+        # A quote inside an MLIR string is escaped: this can only be the file name of a location.
+        name = self.name.replace("\\", "\\\\").replace('"', "\\22")
+        return text.replace(f'"{_UNNAMED}":', f'"{name}":')
 
     def _phase(self, name: str) -> Any:
         return self.timing.phase(name) if self.timing else nullcontext()

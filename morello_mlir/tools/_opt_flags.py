@@ -33,6 +33,7 @@ class OptFlags:
     mlir_print_op_generic: bool = _flag(False, "print ops in generic form")
     mlir_print_debuginfo: bool = _flag(False, "print locations")
     mlir_print_local_scope: bool = _flag(False, "print types and attributes inline, without aliases")
+    emit_bytecode: bool = _flag(False, "write bytecode instead of text")
     mlir_timing: bool = _flag(False, "report the time that each pass took, to stderr")
     mlir_disable_threading: bool = _flag(False, "run one thread only")
     dump_pass_pipeline: bool = _flag(False, "print the pipeline that will be run, to stderr")

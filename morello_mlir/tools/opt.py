@@ -32,6 +32,8 @@ def _main(arguments: list[str]) -> int:
 
         _cli.write_text(None, passes_text())
         return 0
+    if flags.emit_bytecode:
+        _cli.refuse_terminal("bytecode", flags.output)
     if flags.in_process:
         return _process(flags, _cli.Notebook())
     return _cli.isolated(TOOL, flags.input, lambda notebook: _process(flags, notebook), input_error=1)

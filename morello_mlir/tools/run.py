@@ -133,8 +133,8 @@ class _Run:
             raise InputError(
                 "--emit prints the code instead of running it: --check, --expect, --bench and --profile need a run"
             )
-        if options.emit == "obj" and options.output is None and sys.stdout.isatty():
-            raise InputError("an object file is nothing for a terminal: name a file with -o")
+        if options.emit == "obj":
+            _cli.refuse_terminal("an object file", options.output)
         if options.no_morello and (options.measure or options.top_k is not None):
             asked = "--measure" if options.measure else "--top-k"
             raise InputError(f"--no-morello leaves no schedules to choose among: {asked} needs them")

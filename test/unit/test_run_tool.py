@@ -71,18 +71,22 @@ def test_emit(matmul):
     assert (matmul / "m.o").read_bytes()[:4] == b"\x7fELF"
 
 
-def test_an_object_file_does_not_go_to_a_terminal(matmul):
+@pytest.mark.parametrize(
+    ("tool", "flags", "status", "magic"),
+    [("run", ("--no-morello", "--emit", "obj"), 2, b"\x7fELF"), ("opt", ("--emit-bytecode",), 1, b"ML\xefR")],
+)
+def test_what_is_no_text_does_not_go_to_a_terminal(matmul, tool, flags, status, magic):
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "morello_mlir.tools.run", "--no-morello", matmul / "m.mlir", "--emit", "obj"]
+    command = [sys.executable, "-m", f"morello_mlir.tools.{tool}", *flags, matmul / "m.mlir"]
     try:
         done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     finally:
         os.close(ours)
         os.close(theirs)
-    assert done.returncode == 2
+    assert done.returncode == status
     assert "name a file with -o" in done.stderr
     piped = subprocess.run(command, capture_output=True, check=False, timeout=60)
-    assert piped.stdout[:4] == b"\x7fELF"
+    assert piped.stdout[:4] == magic
 
 
 def test_unusable_input(matmul):

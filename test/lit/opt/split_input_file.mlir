@@ -1,6 +1,7 @@
 // Parts are separate modules; lines count in the file; good parts are printed although one fails.
 // RUN: not morello-opt %s --split-input-file 2> %t.err | FileCheck %s
 // RUN: FileCheck %s --check-prefix=ERR < %t.err
+// RUN: not morello-opt %s --split-input-file --emit-bytecode 2> /dev/null | grep -a -q -e "-----"
 // RUN: not morello-opt %s 2>&1 | FileCheck %s --check-prefix=WHOLE
 
 // CHECK: func.func @first
