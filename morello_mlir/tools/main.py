@@ -22,7 +22,8 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script. Returns the exit status (0; 1 bad program; 2 unusable input or usage; 130 interrupted)."""
+    """The console script. Returns the exit status (0; 1 bad program, or no command: its help is printed, as git does;
+    2 unusable input or usage; 130 interrupted)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return _cli.run_tool(TOOL, lambda: _main(arguments))
 
@@ -30,13 +31,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog=TOOL, description="Optimal schedules for linear algebra on CPUs.")
     parser.add_argument("--version", action="version", version=_cli.version_line(TOOL))
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    parser.set_defaults(help_text=parser.format_help)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     asked = next((a for a in arguments if not a.startswith("-")), None)
     for name, (module, summary) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if name == asked:
             importlib.import_module(module).add_arguments(sub)
     options = parser.parse_args(arguments)
+    if None in (options.command, getattr(options, "action", "")):
+        _cli.write_text(None, options.help_text())
+        return 1
     return importlib.import_module(COMMANDS[options.command][0]).run(options)
 
 

@@ -22,7 +22,8 @@ _SHIPPED = "the memo that the package ships for it (host, avx2, avx512 or a CPU)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    parser.set_defaults(help_text=parser.format_help)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
         sub = actions.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")

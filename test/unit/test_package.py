@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from morello_mlir.tools.main import main
+
 ROOT = Path(__file__).parents[2]
 PURE = ("spec", "actions", "targets", "search", "memo", "nests", "chains")
 FOREIGN = ("mlir", "llvmlite", "torch", "jax")
@@ -85,6 +87,15 @@ def test_every_tool_prints_its_help_without_mlir(tool: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "none\n"
     assert "usage" in done.stdout.lower()
+
+
+@pytest.mark.parametrize("command", [[], ["memo"]])
+def test_a_tool_without_a_command_prints_its_help(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    wanted = capfd.readouterr()
+    assert main(command) == 1
+    assert capfd.readouterr() == wanted and wanted.err == ""
 
 
 def _imports(path: Path) -> set[str]:
