@@ -15,8 +15,11 @@ COLOURS = ("#3b6ea5", "#c2571a", "#4c8c4a", "#8a4f9e", "#b0a030")
 
 
 def plot(statistics: Mapping[str, Any], path: Path) -> None:
-    """Writes the picture as SVG, or as PNG where matplotlib is installed. Raises InputError."""
-    points = [(t["specs_covered"], t["boxes"], t["target"]) for t in statistics["tables"] if t["boxes"]]
+    """Writes the picture as SVG, or as PNG where matplotlib is installed. Raises InputError.
+
+    statistics: what `morello memo stats --json` prints.
+    """
+    points = [(t["specs_covered"], t["boxes"], t["cpu"]) for t in statistics["tables"] if t["boxes"]]
     if path.suffix == ".png":
         _png(points, path)
     elif path.suffix == ".svg":
@@ -56,9 +59,8 @@ def svg(points: Sequence[tuple[int, int, str]]) -> str:
         colour = COLOURS[names.index(name) % len(COLOURS)]
         out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}" fill-opacity="0.6"/>')
     for i, name in enumerate(names):
-        out.append(
-            f'<text x="{MARGIN + 10}" y="{MARGIN + 16 * i}" fill="{COLOURS[i % len(COLOURS)]}">{escape(name)}</text>'
-        )
+        at, colour = f'x="{MARGIN + 10}" y="{MARGIN + 16 * (i + 1)}"', COLOURS[i % len(COLOURS)]
+        out.append(f'<text {at} fill="{colour}">{escape(name)}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 

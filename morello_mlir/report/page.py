@@ -83,7 +83,7 @@ class Page:
         said = [
             (f"{cycles:,.0f}", "cycles predicted"),
             (time_text(cycles / self.hertz), "predicted, all calls"),
-            (f"{len(self.goals)}, {calls}", "goals, calls of them"),
+            (_count(len(self.goals), "goal"), f"called {_count(calls, 'time')}"),
             (f"{number(rate)} GFLOP/s", "predicted, on average"),
         ]
         known = [goal for goal in self.goals if goal.measured_s is not None]
@@ -205,6 +205,10 @@ class Page:
         )
         is_open = self.share(goal) >= OPEN_GOAL or len(self.goals) == 1
         return tag("details", summary, inside, class_="goal", id=f"goal-{n}", open=is_open)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def name_of(goal: Explained) -> str:

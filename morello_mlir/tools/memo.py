@@ -118,6 +118,9 @@ def _stats(options: argparse.Namespace) -> int:
 
     store = _store(options, writable=False)
     report = {**statistics(store), "answers": sum(1 for _ in Answers(store).rows())}
+    names = _names_of_spaces()
+    for part in (*report["spaces"], *report["tables"]):
+        part["cpu"] = names.get(part["space"], part["target"])
     if not options.shipped:
         report["shipped"] = [_shipped(name) for name in TARGETS]
     if options.plot:
@@ -130,7 +133,7 @@ def _stats(options: argparse.Namespace) -> int:
 
 def _shipped(name: str) -> dict[str, Any]:
     """What the package ships for a base target, and whether it is for all that it should answer, as they are now."""
-    from ..memo.locate import shipped_path, shipped_targets
+    from ..memo.locate import PACKAGED, shipped_path, shipped_targets
     from ..memo.manage import statistics
     from ..memo.store import Store
     from ..memo.version import space_of
@@ -143,13 +146,18 @@ def _shipped(name: str) -> dict[str, Any]:
     wanted = {n: space_of(t) for n, t in shipped_targets(name).items()}
     missing = [n for n, space in wanted.items() if space not in there]
     stale = there - set(wanted.values())
-    state = f"missing for {', '.join(missing)}" if missing else "stale in part" if stale else "current"
+    lacking = [n for n in missing if n in PACKAGED]
+    if lacking or stale:
+        state = f"missing for {', '.join(lacking)}" if lacking else "stale in part"
+        state += " (morello precompute --ship rebuilds it)"
+    else:
+        state = "current" + (f", but for {', '.join(missing)}, whose goals are searched for" if missing else "")
     return {
         "target": name,
         "path": str(path),
-        "current": not missing and not stale,
+        "current": not lacking and not stale,
         "missing": missing,
-        "state": state if state == "current" else f"{state} (morello precompute --ship rebuilds it)",
+        "state": state,
         **found["all"],
     }
 
@@ -163,25 +171,23 @@ def _names_of_spaces() -> dict[str, str]:
 
 
 def _stats_lines(report: dict[str, Any], tables: bool) -> list[str]:
-    head = f"{'':40} {'records':>8} {'Specs':>10} {'boxes':>10} {'bytes':>12} {'one each':>10} {'ratio':>9}"
+    head = f"{'records':>8} {'Specs':>10} {'boxes':>10} {'bytes':>12} {'one each':>10} {'ratio':>9}"
 
     def line(name: str, f: dict[str, Any]) -> str:
         return (
-            f"{name[:40]:40} {f['records']:8} {f['specs_covered']:10.3g} {f['boxes']:10} {f['bytes']:12} "
-            f"{f['bytes_one_record_each']:10.3g} {f['ratio']:9.3g}"
+            f"{f['records']:8} {f['specs_covered']:10.3g} {f['boxes']:10} {f['bytes']:12} "
+            f"{f['bytes_one_record_each']:10.3g} {f['ratio']:9.3g}  {name}"
         )
 
     there = "" if Path(report["path"]).is_file() else " (not there yet)"
     out = [f"memo {report['path']}{there}", head, line("all (bytes of the file)", report["all"])]
-    names = _names_of_spaces()
     for space in report["spaces"]:
-        name = names.get(space["space"], space["target"])
-        out.append(line(f"{name} {space['space']}" + ("" if space["current"] else " (stale)"), space))
-    if tables:
-        out += [line(f"{t['table']}"[-40:], t) for t in report["tables"]]
+        out.append(line(f"{space['cpu']} {space['space']}" + ("" if space["current"] else " (stale)"), space))
+        if tables:
+            out += [line(f"  {t['table']}; {t['shape']}", t) for t in report["tables"] if t["space"] == space["space"]]
     rate = report["hit_rate"]
     runs = len(report["runs"])
-    out.append(f"hit rate of the last {runs} runs: " + ("none yet" if rate is None else f"{rate:.1%}"))
+    out.append("hit rate: no runs yet" if rate is None else f"hit rate of the last {runs} runs: {rate:.1%}")
     won = report["winners"]
     out.append(
         f"winners: {won['all']} measured, {won['usable']} for this machine, "
@@ -272,15 +278,24 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _merged(options: argparse.Namespace, results: dict[str, dict[str, Any]]) -> int:
-    lines = [
-        f"{name}: {r['added']} records added, {r['known']} known, {r['conflicts']} in conflict (kept what was there), "
-        f"{r['damaged']} damaged; {w['added']} winners added, {w['known']} known, {w['damaged']} damaged; "
-        f"{a['added']} answers for whole goals added, {a['known']} known, {a['damaged']} damaged"
-        for name, r in results.items()
-        for w, a in [(r["winners"], r["answers"])]
-    ]
-    _print(options, results, *lines)
+    _print(options, results, *(f"{name}: {_merged_text(found)}" for name, found in results.items()))
     return 1 if any(r["conflicts"] for r in results.values()) else 0
+
+
+def _merged_text(found: dict[str, Any]) -> str:
+    """What became of the records, winners and answers of a memo, but for what there were none of."""
+    said = []
+    for what, counts in (
+        ("records", found),
+        ("winners", found["winners"]),
+        ("answers for whole goals", found["answers"]),
+    ):
+        here = [f"{counts[how]} {how}" for how in ("added", "known", "damaged") if counts[how]]
+        if counts.get("conflicts"):
+            here.append(f"{counts['conflicts']} in conflict (kept what was there)")
+        if here:
+            said.append(f"{what}: {', '.join(here)}")
+    return "; ".join(said) or "nothing that was asked for"
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -335,5 +350,5 @@ def _pack(options: argparse.Namespace) -> int:
     vacuum(store.path)
     now = store.path.stat().st_size
     result = {"boxes_before": before, "boxes": after, "bytes_before": size, "bytes": now}
-    _print(options, result, f"{before} boxes became {after}, {size} bytes became {now}")
+    _print(options, result, f"{size} bytes became {now} ({before} boxes, now {after})")
     return 0

@@ -169,7 +169,7 @@ def test_the_command_line(path, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["winners"] == 2
     kept, none = tmp_path / "kept.sqlite", tmp_path / "none.sqlite"
     assert main(["memo", "export", str(kept), "--memo", str(path), "--match", "[1, 8, 8, 16]"]) == 0
-    assert "2 winners added" in capsys.readouterr().out
+    assert "winners: 2 added" in capsys.readouterr().out
     assert main(["memo", "export", str(none), "--memo", str(path), "--target", "avx512"]) == 1
     new = tmp_path / "new.sqlite"
     assert main(["memo", "import", str(kept), "--memo", str(new)]) == 0
