@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..targets import TARGETS, Target, exact, get_target, refusal, this_host
+from ..targets import TARGETS, Target, called, exact, get_target, refusal, this_host
 from ..targets.calibration import Calibration, path_of, store
 from ._progress import now_and_then
 
@@ -135,7 +135,7 @@ def _report(options: argparse.Namespace, effort: Effort) -> int:
             rows.append(quality)
             lists.append(_schedule_list(measured, target))
     summary = {
-        "target": target.name,
+        "target": called(target),
         "schedules": sum(r.schedules for r in rows),
         "correlation": round(statistics.fmean(r.correlation for r in rows), 3),
         "regret": round(statistics.median(r.regret for r in rows), 4),
@@ -145,8 +145,8 @@ def _report(options: argparse.Namespace, effort: Effort) -> int:
         return 0
     print(quality_table(rows))
     print(
-        f"\n{target.name}: {summary['schedules']} schedules; rank correlation {summary['correlation']:.3f} (mean), "
-        f"regret {summary['regret']:.1%} (median)"
+        f"\n{summary['target']}: {summary['schedules']} schedules; "
+        f"rank correlation {summary['correlation']:.3f} (mean), regret {summary['regret']:.1%} (median)"
     )
     if options.schedules:
         print("\n" + "\n\n".join(lists))
@@ -180,13 +180,13 @@ def _schedule_list(measured: SpecMeasurements, target: Target) -> str:
 def _progress() -> Iterator[Progress]:
     """A bar on a terminal, elsewhere a line now and then."""
     if not sys.stderr.isatty():
-        now = ("beginning", 0, 1)
+        now = "compiling what measures"
 
         def note(what: str, done: int, total: int) -> None:
             nonlocal now
-            now = (what, done, total)
+            now = f"{what}: {done} of {total}"
 
-        with now_and_then(lambda: f"{now[0]}: {now[1]} of {now[2]}"):
+        with now_and_then(lambda: now):
             yield note
         return
     from rich.console import Console

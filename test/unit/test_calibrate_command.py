@@ -10,6 +10,7 @@ import pytest
 
 from morello_mlir.calibration import calibrate
 from morello_mlir.calibration.calibrate import QUICK_REPORT, QUICK_SHAPES, REPORT, SHAPES, Effort, Quality, Shape
+from morello_mlir.targets import called, get_target
 from morello_mlir.tools import calibrate as command
 from morello_mlir.tools.main import main
 
@@ -38,4 +39,5 @@ def test_a_report_measures_enough_schedules_to_rank(
     assert effort.schedules >= 30
     report = json.loads(capsys.readouterr().out)
     assert report["schedules"] == effort.schedules * len(shapes)
+    assert report["target"] == called(get_target("host"))
     assert np.isclose(report["correlation"], 0.75) and np.isclose(report["regret"], 0.01)
