@@ -16,7 +16,7 @@ import numpy as np
 from morello_mlir.memo.coordinates import parse_key
 from morello_mlir.memo.manage import statistics
 from morello_mlir.memo.memo import Layer
-from morello_mlir.memo.record import PLAIN_BYTES, decode
+from morello_mlir.memo.record import PLAIN_BYTES
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import count_specs
 from morello_mlir.memo.variants import tables_of
@@ -73,7 +73,7 @@ def _specs_of_contiguous_strides(store: Store, target: Target) -> int:
     """Specs covered, of those whose row strides are of a class that a contiguous operand up to MAX_SIZE has."""
     specs = 0
     for row in store.rows():
-        for record in tables_of(decode(row.key, row.data)):
+        for record in tables_of(row.record()):
             known = record.boxes.actions() >= 0
             specs += count_specs(parse_key(record.key), record.sizes, known, target, MAX_SIZE * dtype_bytes("f32"))
     return specs
@@ -85,7 +85,7 @@ def _batch(target: str, env: dict[str, str]) -> dict[str, Any]:
     rows = sorted(layer.store.rows(), key=lambda r: -r.boxes)[:10]
     rng, spent, count = np.random.default_rng(0), 0.0, 0
     for row in rows:
-        record = next(tables_of(decode(row.key, row.data)))
+        record = next(tables_of(row.record()))
         key = parse_key(record.key)
         columns = [rng.choice(axis, BATCH) for axis in record.sizes] + [rng.integers(0, record.limits, BATCH)]
         points = np.stack(columns, 1)

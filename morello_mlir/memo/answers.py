@@ -52,8 +52,10 @@ def answer_space(target: Target) -> str:
 class Answers:
     """The answers of a memo file. Those that cannot be written are lost: the search keeps what it has found."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, searched: Callable[[], None] = lambda: None):
+        """searched: called when an answer that was not there has been searched for and put."""
         self.store = store
+        self._searched = searched
 
     def get(self, space: str, spec: str) -> Answer | None:
         """What was found for `spec`, or None."""
@@ -83,6 +85,7 @@ class Answers:
             connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(row))})", row)
 
         self.store.write(write)
+        self._searched()
 
     def drop(self, space: str, spec: str, why: str) -> None:
         """Forgets an answer that is not right, and says so."""

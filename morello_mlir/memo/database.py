@@ -82,8 +82,12 @@ def is_memo(path: Path) -> bool:
 
 
 def check_sound(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError, damage, where the trees of the file are not in order."""
-    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    """Raises sqlite3.DatabaseError, damage, where the trees of the file are not in order, or a table has one name in
+    the list of tables and another in its own declaration."""
+    named_otherwise = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND instr(sql, 'TABLE ' || name || ' ') = 0"
+    if connection.execute(named_otherwise).fetchone():
+        raise damage("the name of a table is another")
+    (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if said != "ok":
         raise damage(str(said).splitlines()[-1])
 

@@ -18,10 +18,11 @@ from ..targets import CPUS, TARGETS, Target, get_target, this_host
 from .answers import answer_space
 from .boxes import compress
 from .coordinates import coordinate, kernels_of, parse_key, size_coordinate, spec_at
+from .examine import examine
 from .memo import Memo
 from .precompute import joined_with
-from .record import PLAIN_BYTES, DamagedRecord, Record, decode
-from .store import Row, Store
+from .record import PLAIN_BYTES, DamagedRecord, Record, Row
+from .store import Store
 from .variants import Classes, packed, packed_states, pattern_of, tables_of
 from .version import space_of
 from .winners import Winner, Winners, merge_winners
@@ -79,9 +80,6 @@ def figures(rows: Iterable[Row], file_bytes: int | None = None) -> dict[str, Any
 def statistics(store: Store) -> dict[str, Any]:
     """What is in a memo: in all, per space and per table; and where the answers of the last runs came from."""
     rows = list(store.rows())
-    # What is not in the file yet is in the log beside it.
-    names = [store.path.with_name(store.path.name + end) for end in ("", "-wal")] if store.path else []
-    file_bytes = sum(path.stat().st_size for path in names if path.is_file())
     current = current_spaces()
     spaces = []
     for space in sorted({r.space for r in rows}):
@@ -91,7 +89,7 @@ def statistics(store: Store) -> dict[str, Any]:
     runs = store.runs()
     return {
         "path": str(store.path),
-        "all": figures(rows, file_bytes),
+        "all": figures(rows, store.size),
         "spaces": spaces,
         "tables": tables,
         "runs": runs,
@@ -154,8 +152,9 @@ def verify(
     found: list[tuple[Target, TableKey, Record]] = []
     current = current_spaces()
     before = store.dropped
+    examine(store, largest=None)
     for row in store.rows():
-        record = _sound(store, row)
+        record = store.sound(row)
         if record is None:
             continue
         verdict.records += 1
@@ -254,7 +253,7 @@ def merge(into: Store, source: Store, wanted: Callable[[Row], bool] = lambda row
         new: dict[str, list[Record]] = {}
         for row in rows:
             try:
-                tables = tables_of(decode(row.key, row.data))
+                tables = tables_of(row.record())
             except DamagedRecord:
                 out.damaged += 1
                 continue
@@ -312,8 +311,9 @@ def pack(store: Store, space: str | None = None) -> tuple[int, int]:
     all orders of the axes. Returns the boxes before and after."""
     before = after = 0
     groups: dict[tuple[str, str, str, bool], dict[Classes, list[Record]]] = {}
+    examine(store, largest=None)
     for row in list(store.rows(space)):
-        record = _sound(store, row)
+        record = store.sound(row)
         if record is None:
             continue
         before += row.boxes
@@ -346,15 +346,6 @@ def is_loose(store: Store, space: str) -> bool:
 
 def _within(table: Record, other: Record) -> bool:
     return all(a <= b for a, b in zip(table.boxes.shape, other.boxes.shape, strict=True))
-
-
-def _sound(store: Store, row: Row) -> Record | None:
-    """The record of `row`; None where it is damaged, which drops it."""
-    try:
-        return decode(row.key, row.data)
-    except DamagedRecord as error:
-        store.drop(row.space, row.key, row.shape, str(error))
-        return None
 
 
 def _packed_alone(store: Store, row: Row, record: Record) -> int:

@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -24,6 +25,7 @@ from ..targets import INFINITE, MAX_COST, Target
 from . import locate
 from .answers import Answers
 from .coordinates import is_answered, key_text, limit_index, memo_key
+from .examine import examine
 from .record import IMPOSSIBLE, Record, action_from
 from .store import Store, log
 from .table import QUICK, block_of, records_of
@@ -145,14 +147,15 @@ class Memo:
         self.user = Layer(user, "memo", target) if user else None
         self.layers = [*([self.user] if self.user else []), *([Layer(shipped, "shipped", target)] if shipped else [])]
         #: Of goals that are kept as a whole; None without a user's file.
-        self.answers = Answers(user) if user else None
+        self.answers = Answers(user, self.searched) if user else None
         self._writer: ThreadPoolExecutor | None = None
         self._lock = Lock()
         self._wait = wait
         #: Solved, and not yet given to the writer; and since when.
         self._unwritten: list[tuple[Tables, TableKey]] = []
         self._since = 0.0
-        self._pending: list[tuple[Future[None], tuple[Tables, TableKey]]] = []
+        #: What the writer has to do.
+        self._pending: list[tuple[Future[None], Callable[[], None]]] = []
         #: Whether the file has tables of these sizes.
         self._begun: weakref.WeakKeyDictionary[Tables, bool] = weakref.WeakKeyDictionary()
         _memos.add(self)
@@ -208,25 +211,37 @@ class Memo:
                 self._write()
 
     def searched(self) -> None:
-        """A search is done: what it solved is written, now or beside what comes next."""
+        """A search is done: what it solved is written, now or beside what comes next. So are the files looked through,
+        once: what was searched for may have been there, and been damaged."""
         with self._lock:
+            self._examine()
             self._write()
         if self._wait:
             self.flush()
 
     def _write(self) -> None:
-        """Gives what was solved to the writer."""
-        writer = self._executor()
-        self._pending += [(writer.submit(self._keep, *one), one) for one in self._unwritten]
+        """Gives what was solved to the writer, after the files: what it would replace may be damaged."""
+        if self._unwritten:
+            self._examine()
+        for one in self._unwritten:
+            self._submit(partial(self._keep, *one))
         self._unwritten = []
         # Whoever is faster than the writer waits for it: tables take memory.
         while len(self._pending) > MOST_PENDING:
             self._finish(*self._pending.pop(0))
 
-    def _finish(self, future: Future[None], one: tuple[Tables, TableKey]) -> None:
-        """Waits until a table is written. Whoever waits writes what the writer has not begun, which gives way."""
+    def _examine(self) -> None:
+        for layer in self.layers:
+            if not layer.store.is_examined:
+                self._submit(partial(_look_through, layer.store))
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        self._pending.append((self._executor().submit(work), work))
+
+    def _finish(self, future: Future[None], work: Callable[[], None]) -> None:
+        """Waits until the writer has done something. Whoever waits does what it has not begun, which gives way."""
         if future.cancel():
-            self._keep(*one)
+            work()
         else:
             future.result()
 
@@ -254,14 +269,21 @@ class Memo:
         with self._lock:
             self._write()
             pending, self._pending = self._pending, []
-        for future, one in pending:
-            self._finish(future, one)
+        for each in pending:
+            self._finish(*each)
 
     def close(self) -> None:
         """As `flush`; no write-ahead log stays behind, unless others have the file open. It can be used again."""
         self.flush()
         if self.user:
             self.user.store.close()
+
+
+def _look_through(store: Store) -> None:
+    try:
+        examine(store)
+    except Exception as error:
+        log.warning("memo %s: it was not looked through: %s", store.path, error)
 
 
 #: Those of this process, for its children.

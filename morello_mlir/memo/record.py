@@ -1,7 +1,7 @@
 """Records: one table (or the part of it that is known) as bytes, and back. Nothing here executes what it reads.
 
 A record is a checksum and a zlib stream of: the length of a JSON header, the header, then the boxes column by column
-(docs/memo-format.md).
+(docs/memo-format.md). In a file the stream is followed by a seal, a checksum of what the record is found by.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from .coordinates import on_scale
 PLAIN_BYTES = struct.calcsize("<I3H3HHd")
 
 CHECKSUM_BYTES = 16
+SEAL_BYTES = 8
 
 
 class DamagedRecord(MorelloError):
@@ -126,16 +127,25 @@ def _checksum(key: str, payload: bytes) -> bytes:
 
 
 def decode(key: str, blob: bytes) -> Record:
-    """Reads what `encode` wrote for `key`. Raises DamagedRecord."""
+    """Reads what `encode` wrote for `key`, sealed or not. Raises DamagedRecord."""
+    return _decoded(key, blob)[0]
+
+
+def _decoded(key: str, blob: bytes) -> tuple[Record, bytes]:
+    """A record and its seal, empty where it has none. Raises DamagedRecord."""
     if not isinstance(blob, bytes):
         raise DamagedRecord("it is no bytes")
-    payload = bytes(blob[CHECKSUM_BYTES:])
-    if bytes(blob[:CHECKSUM_BYTES]) != _checksum(key, payload):
+    if not _is_whole(key, blob):
         raise DamagedRecord("its checksum is wrong")
+    stream = zlib.decompressobj()
     try:
-        return _read(key, zlib.decompress(payload))
+        return _read(key, stream.decompress(blob[CHECKSUM_BYTES:])), stream.unused_data
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, struct.error) as error:
         raise DamagedRecord(f"it does not read as a record: {error}") from error
+
+
+def _is_whole(key: str, blob: bytes) -> bool:
+    return blob[:CHECKSUM_BYTES] == _checksum(key, blob[CHECKSUM_BYTES:])
 
 
 def _read(key: str, data: bytes) -> Record:
@@ -163,6 +173,60 @@ def _read(key: str, data: bytes) -> Record:
     return Record(
         key, sizes, shape[-1], actions, boxes, bool(header["complete"]), int(header["specs"]), variants, extents
     )
+
+
+# ---------------------------------------------------------------- rows
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record as a file lists it."""
+
+    space: str
+    key: str
+    shape: str
+    target: str
+    boxes: int
+    specs: int
+    data: bytes
+
+    @staticmethod
+    def of(values: Sequence[Any]) -> Row:
+        """The columns of a file as a row. Raises DamagedRecord: they are of other types."""
+        if [type(value) for value in values] != [str, str, str, str, int, int, bytes]:
+            raise DamagedRecord("its columns are of other types")
+        return Row(*values)
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What it is found by."""
+        return self.space, self.key, self.shape
+
+    def record(self) -> Record:
+        """The record. Raises DamagedRecord, also where another column is not what was written."""
+        record, seal = _decoded(self.key, self.data)
+        said = record.shape, len(record.boxes), record.specs
+        if said != (self.shape, self.boxes, self.specs) or seal not in (b"", self._seal()):
+            raise DamagedRecord("it is another record")
+        return record
+
+    def is_sealed(self) -> bool:
+        """Whether all of it is what was written; False also for sound rows of earlier versions, without a seal."""
+        return self.data[-SEAL_BYTES:] == self._seal() and _is_whole(self.key, self.data)
+
+    def sealed(self) -> Row:
+        """This row, which has no seal, with one."""
+        payload = self.data[CHECKSUM_BYTES:] + self._seal()
+        return replace(self, data=_checksum(self.key, payload) + payload)
+
+    def _seal(self) -> bytes:
+        columns = self.space, self.key, self.shape, self.target, self.boxes, self.specs
+        return hashlib.blake2b(json.dumps(columns).encode(), digest_size=SEAL_BYTES).digest()
+
+
+def row_of(space: str, target: str, record: Record) -> Row:
+    """What a file keeps of `record`."""
+    return Row(space, record.key, record.shape, target, len(record.boxes), record.specs, encode(record)).sealed()
 
 
 # ---------------------------------------------------------------- actions

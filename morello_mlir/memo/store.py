@@ -12,13 +12,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..locks import forks_wait_for, lock
 from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, move_aside, named
-from .record import DamagedRecord, Record, decode, encode
+from .record import DamagedRecord, Record, Row, row_of
 from .schema import (
     ANSWERS_SCHEMA,
     TABLES,
@@ -38,19 +38,6 @@ T = TypeVar("T")
 RUNS_KEPT = 100
 #: Where answers come from; columns of `runs`.
 _SOURCES = ("memory", "memo", "shipped", "search")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A record as the file lists it."""
-
-    space: str
-    key: str
-    shape: str
-    target: str
-    boxes: int
-    specs: int
-    data: bytes
 
 
 #: Connections of the process that this one was forked from, which are not to be closed here: the locks are its own.
@@ -76,7 +63,10 @@ class Store:
         self._warned: set[str] = set()
         self._memory: dict[tuple[str, str], dict[str, Record]] = {}
         self._connection: sqlite3.Connection | None = None
-        self._examined: sqlite3.Connection | None = None
+        #: The one whose trees were checked.
+        self._checked: sqlite3.Connection | None = None
+        #: Whether all of the file was read (`examine`).
+        self.is_examined = path is None
         #: The inode of the file that is open, or was when it was opened.
         self._which = 0
         self._tried = False
@@ -87,14 +77,14 @@ class Store:
         """The records of `key`, those of the scale first."""
         with self._lock:
             found = dict(self._memory.get((space, key), {}))
-            query = "SELECT space, key, shape, data FROM records WHERE space = ? AND key = ?"
-            rows: list[tuple[str, str, str, bytes]] = self._do(
+            query = "SELECT * FROM records WHERE space = ? AND key = ?"
+            rows: list[tuple[Any, ...]] = self._do(
                 lambda c: named(c.execute(query, (space, key)).fetchall(), 3, space, key), []
             )
-            for _, _, shape, data in rows:
-                record = self._decoded(space, key, shape, data)
+            for row in self.typed(rows):
+                record = self.sound(row)
                 if record is not None:
-                    found.setdefault(shape, record)
+                    found.setdefault(row.shape, record)
             return [found[s] for s in sorted(found, key=lambda s: not s.startswith("scale"))]
 
     def has_shape(self, space: str, *shapes: str) -> bool:
@@ -108,47 +98,55 @@ class Store:
 
     def put(self, space: str, target: str, records: Iterable[Record]) -> None:
         """Keeps `records`, all or none; those of smaller sizes that they contain are dropped."""
-        batch = [(r, encode(r)) for r in records]
+        batch = list(records)
+        rows = [row_of(space, target, record) for record in batch]
         with self._lock:
-            done = self.writable and self._do(lambda c: self._write(c, space, target, batch), False, writing=True)
+            done = self.writable and self._do(lambda c: self._write(c, rows), False, writing=True)
             if not done:
-                for record, _ in batch:
+                for record in batch:
                     self._memory.setdefault((space, record.key), {})[record.shape] = record
 
-    def _write(
-        self, connection: sqlite3.Connection, space: str, target: str, batch: list[tuple[Record, bytes]]
-    ) -> bool:
-        self._examine(connection)
+    def _write(self, connection: sqlite3.Connection, rows: list[Row]) -> bool:
+        self._check(connection)
         with transaction(connection):
-            for record, data in batch:
-                held = connection.execute("SELECT shape FROM records WHERE space = ? AND key = ?", (space, record.key))
+            for row in rows:
+                held = connection.execute("SELECT shape FROM records WHERE space = ? AND key = ?", row.name[:2])
                 shapes = [s for (s,) in held]
-                if any(_contains(s, record.shape) for s in shapes if s != record.shape):
+                if any(_contains(s, row.shape) for s in shapes if s != row.shape):
                     continue
                 for old in shapes:
-                    if _contains(record.shape, old):
+                    if _contains(row.shape, old):
                         connection.execute(
-                            "DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", (space, record.key, old)
+                            "DELETE FROM records WHERE space = ? AND key = ? AND shape = ?", (*row.name[:2], old)
                         )
-                row = (space, record.key, record.shape, target, len(record.boxes), record.specs, data)
-                connection.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                connection.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(row))
         return True
 
-    def _examine(self, connection: sqlite3.Connection) -> None:
-        """Before the first records are written through a connection: what is written into a damaged tree may not be
-        found again. Raises sqlite3.DatabaseError."""
-        if self._examined is not connection:
-            check_sound(connection)
-            self._examined = connection
+    def check(self) -> None:
+        """Has the trees of the file checked, once a connection: what is out of place in them is not found."""
+        self.read(self._check, None)
 
-    def _decoded(self, space: str, key: str, shape: str, data: bytes) -> Record | None:
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Also before the first records are written through a connection: what is written into a damaged tree may not
+        be found again. Raises sqlite3.DatabaseError."""
+        if self._checked is not connection:
+            check_sound(connection)
+            self._checked = connection
+
+    def typed(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+        """Rows of `records`, with all columns; those with values of other types are dropped."""
+        for row in rows:
+            try:
+                yield Row.of(row)
+            except DamagedRecord as error:
+                self.drop(row[0], row[1], row[2], str(error))
+
+    def sound(self, row: Row) -> Record | None:
+        """The record of `row`; None where it is damaged, which drops it."""
         try:
-            record = decode(key, data)
-            if record.shape != shape:
-                raise DamagedRecord("it is another record")
-            return record
+            return row.record()
         except DamagedRecord as error:
-            self.drop(space, key, shape, str(error))
+            self.drop(*row.name, str(error))
             return None
 
     def drop(self, space: str, key: str, shape: str, why: str) -> None:
@@ -192,11 +190,7 @@ class Store:
         for name in keys:
             with self._lock:
                 found: list[tuple[Any, ...]] = self._do(lambda c: named(c.execute(one, name).fetchall(), 3, *name), [])  # noqa: B023
-            for row in found:
-                if [type(value) for value in row[3:]] == [str, int, int, bytes]:
-                    yield Row(*row)
-                else:
-                    self.drop(*name, "its columns are of other types")
+            yield from self.typed(found)
 
     # ------------------------------------------------------------ runs
 
@@ -247,6 +241,12 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._connection.close()
             self._connection, self._tried = None, False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, and of the log beside it, where what is not in the file yet is."""
+        names = [self.path.with_name(self.path.name + end) for end in ("", "-wal")] if self.path else []
+        return sum(path.stat().st_size for path in names if path.is_file())
 
     @property
     def is_readable(self) -> bool:

@@ -65,8 +65,10 @@ _KEY = "space = ? AND host = ? AND spec = ?"
 class Winners:
     """The winners of a memo file; those that cannot be written are kept in memory."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, searched: Callable[[], None] = lambda: None):
+        """searched: called when a winner that was not there has been measured and put."""
         self.store = store
+        self._searched = searched
         self._memory: dict[tuple[str, str, str], Winner] = {}
 
     def get(self, space: str, host: str, spec: str) -> Winner | None:
@@ -88,6 +90,7 @@ class Winners:
             self._memory.pop(winner.key, None)
         else:
             self._memory[winner.key] = winner
+        self._searched()
 
     def drop(self, space: str, host: str, spec: str, why: str) -> None:
         """Forgets a winner that is not right, and says so."""

@@ -81,7 +81,7 @@ class Search:
             node, cost, source = self._solved[goal]
             if self.memo:
                 self.memo.count("memory" if known else source)
-                if not known:
+                if not known and source == "search":
                     self.memo.searched()
         if known and source == "search":
             source = "memo"

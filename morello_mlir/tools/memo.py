@@ -14,7 +14,8 @@ from ..targets import CPUS, TARGETS, get_target
 
 if TYPE_CHECKING:
     from ..memo.answers import Answer
-    from ..memo.store import Row, Store
+    from ..memo.record import Row
+    from ..memo.store import Store
     from ..memo.winners import Winner
 
 

@@ -160,10 +160,12 @@ def _parts(options: argparse.Namespace) -> list[Part]:
 def _fill(options: argparse.Namespace, target: Target, path: Path, families: list[Any]) -> None:
     """Fills the memo at `path` for `target`."""
     from ..memo import precompute
+    from ..memo.examine import examine
     from ..memo.store import Store
 
     started = time.monotonic()
     store = Store(path)
+    examine(store)
     jobs, shared = precompute.share_memory(parse_size(options.memory_cap), options.jobs)
     tasks = precompute.tasks_of(families, target, store, options.tables, shared)
     goals = sum(t.goals for t in tasks)

@@ -193,8 +193,9 @@ _winners: WeakKeyDictionary[Search, Winners] = WeakKeyDictionary()
 def winners_of(search: Search) -> Winners:
     """The winners in the memo file of `search`; without a file, those of this process."""
     if search not in _winners:
-        user = search.memo.user if search.memo else None
-        _winners[search] = Winners(user.store if user else Store(None))
+        memo = search.memo
+        kept = Winners(memo.user.store, memo.searched) if memo and memo.user else Winners(Store(None))
+        _winners[search] = kept
     return _winners[search]
 
 

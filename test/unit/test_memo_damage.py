@@ -14,7 +14,9 @@ from memo_support import SMALL, records, search_with
 
 from morello_mlir.memo.answers import Answer, Answers, merge_answers
 from morello_mlir.memo.database import is_damage
+from morello_mlir.memo.examine import examine
 from morello_mlir.memo.manage import merge, merge_winners, statistics, verify
+from morello_mlir.memo.record import encode
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.version import space_of
 from morello_mlir.memo.winners import Winner, Winners
@@ -40,9 +42,7 @@ def answer(i: int) -> Answer:
     return Answer(SPACE, f"goal {i}", "a schedule", i)
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sound") / "memo.sqlite"
+def fill(path: Path) -> None:
     search = search_with(path)
     search.solve(SPEC)
     store = search.memo.user.store
@@ -53,6 +53,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Answers(store).put(answer(i))
     store.count("search")
     store.close()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "memo.sqlite"
+    fill(path)
     return path
 
 
@@ -83,6 +89,25 @@ def use(path: Path) -> str:
     assert len(store.runs()) >= store.writable
     store.close()
     return found.source
+
+
+def lost(path: Path) -> list[object]:
+    """What is not found any more of all that was put, whether it is asked for or not."""
+    path = shutil.copy(path, path.with_name("copy.sqlite"))
+    store = Store(path, writable=False)
+    if not store.is_readable:
+        return ["all of it"]
+    spaces = {space: [key.key for key in records(8, 8, 16)] for space in (SPACE, *OTHERS)}
+    gone: list[object] = [(s, key) for s, keys in spaces.items() for key in keys if not store.get(s, key)]
+    gone += [i for i in range(40) if Answers(store).get(SPACE, f"goal {i}") != answer(i)]
+    return gone + [i for i in range(40) if Winners(store).get(*winner(i).key) != winner(i)]
+
+
+def search_more(path: Path) -> None:
+    """A goal that the file does not answer, as a process does that knows nothing of the damage."""
+    search = search_with(path)
+    search.solve(matmul_spec(8, 8, 24))
+    search.memo.user.store.close()
 
 
 def look_after(path: Path) -> None:
@@ -130,6 +155,10 @@ def damaged(data: bytearray, rng: random.Random) -> bytearray:
 def test_damage_anywhere(path, seed, caplog):
     data = damaged(bytearray(path.read_bytes()), random.Random(seed))
     path.write_bytes(data)
+    gone = lost(path)
+    caplog.clear()
+    search_more(path)
+    assert caplog.text or not gone
     use(path)
     use(path)
     look_after(path)
@@ -164,6 +193,116 @@ def test_values_that_we_would_not_have_written(path, damage, caplog):
     store = Store(path)
     assert Winners(store).get(*winner(0).key) == winner(0) or "sqlite_master" in damage
     assert Answers(store).get(SPACE, "goal 0") == answer(0)
+
+
+def edited(table: str, column: str, value: str) -> str:
+    """A statement that changes one row somewhere in the middle, though nothing of the order of rows."""
+    where = {"records": f"space = '{SPACE}'", "winners": "host = 'machine 9'", "answers": "spec = 'goal 9'"}[table]
+    last = f" AND key = (SELECT max(key) FROM records WHERE space = '{SPACE}')" if table == "records" else ""
+    return f"UPDATE {table} SET {column} = {value} WHERE {where}{last}"
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("records", "space", f"'{SPACE}x'"),
+        ("records", "key", "key || 'x'"),
+        ("records", "shape", "shape || 'x'"),
+        ("records", "target", "'large'"),
+        ("records", "boxes", "boxes + 1"),
+        ("records", "specs", "specs + 1"),
+        ("winners", "space", f"'{SPACE}x'"),
+        ("winners", "host", "'machine 99'"),
+        ("winners", "spec", "spec || ' '"),
+        ("answers", "space", f"'{SPACE}x'"),
+        ("answers", "spec", "'goal 99'"),
+    ],
+)
+def test_what_is_not_found_any_more_is_reported(path, table, column, value, caplog):
+    """By whoever searches for anything, once; and by verify."""
+    change(path, edited(table, column, value))
+    copy = Store(shutil.copy(path, path.with_name("copy.sqlite")))
+    before = 3 * len(records(8, 8, 16))
+    verdict = verify(copy, 0)
+    assert copy.dropped == 1 == len(caplog.records)
+    assert (verdict.records, verdict.winners) == (before - (table == "records"), 40 - (table == "winners"))
+    caplog.clear()
+    search_more(path)
+    assert len(caplog.records) == 1 and "dropped" in caplog.text
+    caplog.clear()
+    search_more(path)
+    use(path)
+    assert "memo" in (use(path), use(path)) and not caplog.text
+
+
+def test_a_record_of_another_cost_model_is_not_believed(path):
+    """One bit of its space: 8 becomes 9."""
+    key = records(8, 8, 16)[0].key
+    old = f"{SPACE}9"
+    Store(path).put(old, "small", [replace(r, actions=r.actions[1:] + r.actions[:1]) for r in records(8, 8, 16)])
+    change(
+        path,
+        f"DELETE FROM records WHERE space = '{SPACE}'",
+        f"UPDATE records SET space = '{SPACE}' WHERE space = '{old}'",
+    )
+    assert use(path) == "search"
+    assert verify(Store(path), 0).damaged == 0 and Store(path).get(SPACE, key)
+
+
+def test_a_table_under_another_name(path, caplog):
+    change(path, "UPDATE sqlite_master SET name = 'answerz', tbl_name = 'answerz' WHERE name = 'answers'")
+    search_more(path)
+    assert len(caplog.records) == 1 and "damaged" in caplog.text
+    Answers(Store(path)).put(answer(3))
+    assert Answers(Store(path)).get(SPACE, "goal 3") == answer(3)
+
+
+def unsealed(path: Path) -> None:
+    """Makes the file one of a version without seals."""
+    connection = sqlite3.connect(path)
+    for space, key, shape in connection.execute("SELECT space, key, shape FROM records").fetchall():
+        found = next(r for r in Store(path, writable=False).get(space, key) if r.shape == shape)
+        row = encode(found), space, key, shape
+        connection.execute("UPDATE records SET data = ? WHERE space = ? AND key = ? AND shape = ?", row)
+    connection.commit()
+    connection.close()
+
+
+def test_files_of_earlier_versions(path, caplog):
+    sealed = list(Store(path).rows())
+    unsealed(path)
+    assert not any(row.is_sealed() for row in Store(path).rows()) and use(path) == "memo"
+    change(path, edited("records", "shape", "shape || 'x'"))
+    search_more(path)
+    assert len(caplog.records) == 1 and "another record" in caplog.text
+    assert all(row.is_sealed() for row in Store(path).rows())
+    assert sum(row in sealed for row in Store(path).rows()) > len(sealed) / 2
+
+
+def test_a_file_that_is_only_read_is_looked_through(path, caplog):
+    change(path, edited("records", "key", "key || 'x'"))
+    before = path.read_bytes()
+    search = search_with(path.with_name("user.sqlite"), shipped=path)
+    search.solve(matmul_spec(8, 8, 24))
+    search.solve(matmul_spec(16, 8, 8))
+    assert len(caplog.records) == 1 and "dropped" in caplog.text
+    assert path.read_bytes() == before and not path.with_name("memo.sqlite-wal").exists()
+
+
+def test_look_ups_do_not_look_through(path, monkeypatch):
+    """Nor does a process more than once, nor where the file is large."""
+    looked: list[Path] = []
+    monkeypatch.setattr(Store, "check", lambda store: looked.append(store.path))
+    search = search_with(path)
+    assert search.solve(SPEC).source == "memo" and not looked
+    search.solve(matmul_spec(8, 8, 24))
+    search.solve(matmul_spec(16, 8, 8))
+    assert looked == [path]
+    store = Store(path)
+    examine(store, largest=store.size - 1)
+    assert looked == [path]
+    examine(store, largest=None)
+    assert looked == [path, path]
 
 
 def test_a_read_only_file_with_damage(path, caplog):

@@ -272,8 +272,8 @@ def test_a_warm_look_up_needs_neither_numba_nor_a_table(tmp_path):
     batch = keep(reach, path)
     code = (
         "import sys; from morello_mlir.memo import store; from morello_mlir.search import solve, tables\n"
-        "decode, read, solved = store.decode, [], []\n"
-        "store.decode = lambda key, data: (read.append(key), decode(key, data))[1]\n"
+        "record, read, solved = store.Row.record, [], []\n"
+        "store.Row.record = lambda row: (read.append(row.name), record(row))[1]\n"
         "tables.Tables.table = lambda self, key: solved.append(key)\n"
         "from morello_mlir.spec import matmul_spec; from morello_mlir.targets import TARGETS\n"
         "found = solve.search_for(TARGETS['avx2'], sys.argv[1]).solve(matmul_spec(2048, 2048, 2048))\n"

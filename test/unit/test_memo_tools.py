@@ -21,7 +21,7 @@ from morello_mlir.memo.answers import Answer, Answers, answer_space
 from morello_mlir.memo.coordinates import kernels_of
 from morello_mlir.memo.families import Family, element_types
 from morello_mlir.memo.memo import Memo
-from morello_mlir.memo.record import decode, encode
+from morello_mlir.memo.record import row_of
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import records_of
 from morello_mlir.memo.variants import tables_of
@@ -192,7 +192,7 @@ def test_merge_export_import(filled, capsys, tmp_path):
 
 def test_conflicts_keep_what_is_there(filled, tmp_path):
     row = next(r for r in Store(filled).rows() if r.boxes > 1)
-    record = decode(row.key, row.data)
+    record = row.record()
     other = Store(tmp_path / "other")
     record = replace(record, actions=record.actions[::-1])
     other.put(row.space, row.target, [record])
@@ -200,7 +200,7 @@ def test_conflicts_keep_what_is_there(filled, tmp_path):
     manage.merge(into, Store(filled))
     found = manage.merge(into, other)
     assert (found.conflicts, found.added, found.known) == (len(record.actions) > 1, 0, len(record.actions) == 1)
-    assert [encode(r) for r in into.get(row.space, row.key)] == [row.data]
+    assert [row_of(row.space, row.target, r) for r in into.get(row.space, row.key)] == [row]
     # Another fingerprint is another space: no conflict.
     other.put("elsewhere/1", "other", [record])
     assert manage.merge(into, other, lambda r: r.space == "elsewhere/1").added == 1
@@ -208,7 +208,7 @@ def test_conflicts_keep_what_is_there(filled, tmp_path):
 
 def test_what_is_known_of_a_key_is_read_once(filled, tmp_path, monkeypatch):
     row = next(Store(filled).rows())
-    record = decode(row.key, row.data)
+    record = row.record()
     rows, *others = record.sizes
     source, into, asked = Store(tmp_path / "source"), Store(tmp_path / "into"), []
     source.put(row.space, row.target, [record])
@@ -227,7 +227,7 @@ def test_pack(filled, capsys, tmp_path):
     report = json.loads(out)
     assert status == 0 and report["boxes"] <= report["boxes_before"]
     there = Store(filled)
-    tables = [t for row in Store(copy).rows() for t in tables_of(decode(row.key, row.data))]
+    tables = [t for row in Store(copy).rows() for t in tables_of(row.record())]
     assert len(tables) == len(list(there.rows()))
     for table in tables:
         (same,) = (r for r in there.get(space_of(AVX2), table.key) if r.shape == table.shape)

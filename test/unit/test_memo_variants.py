@@ -39,7 +39,7 @@ def whole(tmp_path_factory):
 
 
 def single(store):
-    return {r.key: decode(r.key, r.data) for r in store.rows()}
+    return {r.key: r.record() for r in store.rows()}
 
 
 def test_patterns_read_back():
@@ -109,7 +109,7 @@ def all_states(store):
     """Every state that a file of reached records knows: {(key, m, k, n, limit): step}."""
     out = {}
     for row in store.rows():
-        for table in tables_of(decode(row.key, row.data)):
+        for table in tables_of(row.record()):
             states = states_of([table])
             for point, number in zip(states.points.tolist(), states.numbers, strict=True):
                 out[(table.key, *point)] = states.labels[number]
@@ -143,7 +143,7 @@ def test_states_are_packed_and_nothing_is_made_up(tmp_path):
 def test_whole_tables_that_none_contains_are_all_kept(whole, tmp_path):
     """Two tables of one key, each longer than the other along some axis: one is packed, the other stays."""
     store = Store(tmp_path / "memo")
-    row, record = max(((r, decode(r.key, r.data)) for r in whole.rows()), key=lambda x: len(x[1].boxes))
+    row, record = max(((r, r.record()) for r in whole.rows()), key=lambda x: len(x[1].boxes))
     for cut in ((2, 9, 9), (9, 2, 9)):
         sizes = tuple(axis[:c] for axis, c in zip(record.sizes, cut, strict=True))
         policy = record.boxes.actions()[: len(sizes[0]), : len(sizes[1]), : len(sizes[2])]
