@@ -7,9 +7,9 @@
                 "y = Matmul([12, 128, 128, 64], ..., serial) of t1, x2"]
     } : (memref<12x128x64xf32>, ...) -> ()
 
-The name says how many operands there are: the inputs x0, x1, ..., then the output. Each is a memref of three dims, of
-static sizes and strides, as the first stage that reads it has it (nests: all dims, with stride 0 where it does not
-vary). `serial`, `threads`, `schedule`, `cost` and `source` are as in `morello.spec`.
+The name says how many operands there are: the inputs x0, x1, ..., then the output. Each is a memref of static sizes and
+strides, as the first stage that reads it has it (contractions: three dims; nests: all of theirs, with stride 0 where it
+does not vary). `serial`, `threads`, `schedule`, `cost` and `source` are as in `morello.spec`.
 """
 
 from __future__ import annotations

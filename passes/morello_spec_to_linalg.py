@@ -14,8 +14,10 @@ from morello_mlir.dialect import SpecOp, build_nest_op, build_spec_op, chain_ops
 from morello_mlir.errors import SpecError
 from morello_mlir.lifting.generic import generic
 from morello_mlir.lifting.nests import to_loops
+from morello_mlir.lifting.private import strided_view
 from morello_mlir.lowering.elementwise import emit
 from morello_mlir.lowering.splice import ROOT, place
+from morello_mlir.nests import NestSpec
 from morello_mlir.spec import Spec, TensorSpec, Then, is_float
 
 from .base import Pass
@@ -91,10 +93,18 @@ def _apart(op: Any, spec: ChainSpec) -> None:
                 # What is done to the sums has its operands behind the output.
                 build_spec_op(stage.goal, [*operands[:2], values[made], *operands[2:]])
             else:
-                build_nest_op(stage.goal, [*operands, values[made]])
+                names = (*stage.reads, made)
+                build_nest_op(stage.goal, [_seen_by(stage.goal, i, n, values[n]) for i, n in enumerate(names)])
         for value in between:
             memref.dealloc(value)
     op.erase()
+
+
+def _seen_by(nest: NestSpec, i: int, name: str, value: Any) -> Any:
+    """Operand `i` of a nest: with all of its dims, where it is an intermediate result, and b is several of these."""
+    if name[0] != "t" or len(nest.dims) == 3:
+        return value
+    return strided_view(value, 0, nest.dims, nest.operands[i].strides)
 
 
 def _contraction(spec: Spec, lhs: Any, rhs: Any, out: Any) -> None:

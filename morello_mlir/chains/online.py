@@ -68,7 +68,7 @@ def _softmax_of(spec: ChainSpec) -> Softmax | None:
     assert isinstance(nest, NestSpec)
     narrow, body = _without_cast(nest.body)
     exp = exponential_of(body)
-    if exp is None or exp.dtype not in _SMALLEST or not nest.scan[2]:
+    if exp is None or exp.dtype not in _SMALLEST or not nest.scan[-1]:
         return None
     # The output is stepped through by nests, which must know how it lies.
     last = stages[2].goal
@@ -329,7 +329,7 @@ class Form:
         at = reads.index("t0")
         rows = self.point.dims[1]
         scores, weights = (self.rooms[name].operand(self.home, width) for name in ("t0", self.weights))
-        inputs = [scores if i == at else o for i, o in enumerate(nest.inputs)]
+        inputs = [scores if i == at else replace(o, strides=o.strides[-3:]) for i, o in enumerate(nest.inputs)]
         inputs += [self._held()] if part == "update" else []
         outputs = [replace(weights, alias=at if self.weights == "t0" else None), self._held(), self._held()]
         body = self.softmax.start if part == "start" else self.softmax.update

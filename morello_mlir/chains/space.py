@@ -292,16 +292,19 @@ class Point:
         for i, operand in enumerate(stage.goal.operands):
             name = stage.reads[i] if i < len(stage.reads) else f"t{at}"
             if not name.startswith("t") or name == f"t{len(self.spec.stages) - 1}":
-                operands.append(operand)
+                # One b is left: how it is stepped along says nothing any more.
+                operands.append(replace(operand, strides=operand.strides[-3:]))
                 continue
             t = self.home(homes, int(name[1:]))
-            strides = (0, self.row(t) if self.dims[1] > 1 else 0, operand.strides[2])
+            strides = (0, self.row(t) if self.dims[1] > 1 else 0, operand.strides[-1])
             operands.append(replace(operand, memory=homes[t], strides=strides))
         place = self.spec.in_place(at)
         if place is not None and homes[at].startswith("t"):
             i = stage.reads.index(f"t{place}")
             operands[-1] = replace(operands[-1], alias=i)
-        return replace(stage.goal, dims=(1, self.dims[1], stage.goal.dims[2]), operands=tuple(operands))
+        return replace(
+            stage.goal, dims=(1, self.dims[1], stage.goal.dims[-1]), scan=stage.goal.scan[-3:], operands=tuple(operands)
+        )
 
 
 def finishing(spec: Spec, then: Then | None, row: int | None) -> Spec:

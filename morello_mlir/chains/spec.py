@@ -6,7 +6,8 @@ Chain(t0 = Matmul([12, 128, 64, 128], ..., serial) of x0, x1 |
 
 A stage is a contraction or a nest, as if it stood alone with dense intermediate results. All have the dims b and m in
 common: a nest has them as its first two, followed by one more. Along these a chain is tiled, so that an intermediate
-result is only ever as large as a tile of it.
+result is only ever as large as a tile of it. b may be several dims of a nest, [2, 6, 128, 128 scan] for b = 12, where
+what it reads does not step evenly along b: a mask for each sequence and all of its heads.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ class Stage:
     @property
     def joint(self) -> tuple[int, int]:
         """The sizes of b and m."""
-        b, m = self.goal.dims[:2]
-        return b, m
+        if isinstance(self.goal, Spec):
+            return self.goal.dims[0], self.goal.dims[1]
+        *batch, m, _ = self.goal.dims
+        return math.prod(batch), m
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -54,13 +57,17 @@ class Stage:
         goal = self.goal
         if isinstance(goal, Spec):
             return goal.dims[0], goal.dims[1], goal.dims[3]
-        b, m, n = goal.dims
-        return b, m, n if goal.outputs[0].strides[2] or n == 1 else 1
+        n = goal.dims[-1]
+        return *self.joint, n if goal.outputs[0].strides[-1] or n == 1 else 1
 
     @property
     def dtype(self) -> str:
         """Of what it makes."""
         return self.goal.operands[-1].dtype
+
+    def dense(self, columns: int) -> tuple[int, ...]:
+        """How a nest steps through a dense intermediate result of so many columns."""
+        return _strides_of((*self.goal.dims[:-1], columns))
 
 
 @dataclass(frozen=True)
@@ -110,14 +117,14 @@ class ChainSpec(Hashed):
             if isinstance(stage.goal, Spec):
                 if stage.goal.operand_shape(0) != made.shape or not is_dense(stage.goal, 0):
                     raise SpecError(f"{name} is a dense {list(made.shape)}, and something else here")
-            elif stage.goal.operands[i].strides != _strides_of(made.shape):
-                raise SpecError(f"{name} has the strides {list(_strides_of(made.shape))}, not others")
+            elif stage.goal.operands[i].strides != stage.dense(made.shape[2]):
+                raise SpecError(f"{name} has the strides {list(stage.dense(made.shape[2]))}, not others")
         if at + 1 < len(self.stages):
             last = len(stage.goal.operands) - 1
             if isinstance(stage.goal, Spec):
                 dense = is_dense(stage.goal, last)
             else:
-                dense = stage.goal.operands[last].strides == _strides_of(stage.shape)
+                dense = stage.goal.operands[last].strides == stage.dense(stage.shape[2])
             if not dense:
                 raise SpecError("what an inner stage makes is dense")
 
@@ -136,7 +143,7 @@ class ChainSpec(Hashed):
         if len(readers) != 1 or len(self.stages) < 2 or readers[0][0] != 1:
             return False
         goal, k = self.stages[1].goal, readers[0][1]
-        if not isinstance(goal, NestSpec) or not goal.scan[2] or not all(goal.operands[k].strides[1:]):
+        if not isinstance(goal, NestSpec) or not goal.scan[-1] or not all(goal.operands[k].strides[-2:]):
             return False
         largest = [v for v in goal.body.values if v.op in ("reduce_max", "reduce_maxnum")]
         if len(largest) != 1:
@@ -297,8 +304,10 @@ def _check_goal(stage: Stage) -> None:
         if any(t.memory != "GL" or t.layout.is_packed or t.const or t.window for t in goal.operands) or _is_part(goal):
             raise SpecError("operands are in GL, as they lie, and nothing is limited")
     else:
-        if len(goal.dims) != 3 or any(goal.scan[:2]) or len(goal.body.outputs) != 1:
-            raise SpecError("a nest of three dims, the first two parallel, with one output")
+        if len(goal.dims) < 3 or any(goal.scan[:-1]) or len(goal.body.outputs) != 1:
+            raise SpecError("a nest of three dims or more, all but the last parallel, with one output")
+        if len(goal.dims) > 3 and 1 in goal.dims[:-2]:
+            raise SpecError("b is several dims of a nest only where each has more than one element")
         if len(stage.reads) != len(goal.inputs):
             raise SpecError(f"it reads {len(goal.inputs)} operands, not {len(stage.reads)}")
         if any(o.memory != "GL" or o.alias is not None for o in goal.operands):
@@ -325,8 +334,8 @@ def is_contiguous(goal: Spec, i: int) -> bool:
     return str(t.layout) in map(str, orders) and t.row_stride is None and t.unit and t.window is None
 
 
-def _strides_of(shape: tuple[int, int, int]) -> tuple[int, ...]:
-    """How a nest steps through a dense intermediate result: not at all along dims of one element."""
+def _strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a dense tensor, as nests step through it: not at all along dims of one element."""
     return tuple(s if n > 1 else 0 for s, n in zip(dense_strides(shape), shape, strict=True))
 
 

@@ -194,7 +194,7 @@ class Chains:
             if len(members) < 3 or not name.startswith("x") or not isinstance(softmax.goal, NestSpec):
                 continue
             # Read as it was written: of one that is transposed the rows hide something else.
-            as_written = softmax.goal.operands[i].strides[1:] == (columns, 1)
+            as_written = softmax.goal.operands[i].strides[-2:] == (columns, 1)
             writer = self._only_writer(members[1], i) if as_written else None
             found = writer and mask_made_by(writer, spec.dims[1], columns)
             if found:
@@ -396,7 +396,7 @@ def _plain(goal: Spec) -> Spec:
 
 
 def _shaped(member: Member, goal: Spec | NestSpec, i: int) -> tuple[Place, tuple[int, ...], tuple[int, ...]]:
-    """An operand with three dims."""
+    """An operand with the dims of a stage."""
     if isinstance(goal, NestSpec):
         return member.places[i], goal.dims, goal.operands[i].strides
     strides, _ = member.kinds[i].get_strides_and_offset()

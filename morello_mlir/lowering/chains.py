@@ -4,6 +4,7 @@ tile, with their schedules. These are executed like any others."""
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -119,6 +120,8 @@ class Emitter:
         """The operands' parts along b or m."""
         parts = {}
         for name, operand in env.operands.items():
+            if at == 0 and (batch := batch_of(point.spec, name)):
+                operand = _moved(b, operand, start, batch)
             has = at == 0 or name in self._rows(point.spec)
             parts[name] = operand.tile(b, at, start, size) if has else operand
         return replace(env, point=point, operands=parts, row=b.add(env.row, start) if at else env.row)
@@ -281,6 +284,9 @@ def _texts(op: ChainOp, point: Point, node: Node, target: Target, taken: set[str
     operands = {}
     for i, (name, value) in enumerate(zip(point.spec.names, op.operands, strict=True)):
         view = view_of(point.spec, name, value.type)
+        if batch_of(point.spec, name):
+            operands[name] = Operand(view, *_start(b, f"%arg{i}", value.type)).as_memref(b)
+            continue
         same = str(value.type) == view.type
         cast = f"%arg{i}" if same else b.value(f"memref.cast %arg{i} : {value.type} to {view.type}")
         operands[name] = Operand(view, cast)
@@ -293,6 +299,37 @@ def _texts(op: ChainOp, point: Point, node: Node, target: Target, taken: set[str
         b.line(f"memref.dealloc {arena.name} : {arena.type}")
     arguments = ", ".join(f"%arg{i}: {value.type}" for i, value in enumerate(op.operands))
     return [f"func.func private @{ROOT}0({arguments}) {{\n{b.text()}\nreturn\n}}", *emitter.functions]
+
+
+def batch_of(spec: ChainSpec, name: str) -> list[tuple[int, int]]:
+    """Sizes and strides of the dims that b is in an operand, if it is several there."""
+    at, i = (len(spec.stages) - 1, -1) if name == "y" else spec.readers(name)[0]
+    goal = spec.stages[at].goal
+    if isinstance(goal, Spec) or len(goal.dims) == 3:
+        return []
+    return [*zip(goal.dims[:-2], goal.operands[i].strides[:-2], strict=True)]
+
+
+def _start(b: Builder, name: str, type_: Any) -> tuple[str, str, str]:
+    """What an Operand that begins where a memref does is made of."""
+    base, offset, sizes, strides = b.name(), b.name(), b.name(), b.name()
+    rank = len(type_.shape)
+    results = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * rank)])
+    b.line(
+        f"{base}, {offset}, {sizes}:{rank}, {strides}:{rank} = memref.extract_strided_metadata {name} : "
+        f"{type_} -> {results}"
+    )
+    return "", base, offset
+
+
+def _moved(b: Builder, operand: Operand, at: Index, batch: Sequence[tuple[int, int]]) -> Operand:
+    """An operand that begins with element `at` of b, which is the dims `batch`."""
+    base, offset = operand.parts(b)
+    start: Index = offset
+    for i, (size, stride) in reversed([*enumerate(batch)]):
+        digit = b.rest(at, size) if i else at
+        start, at = b.add(start, b.mul(digit, stride)), b.div(at, size)
+    return Operand(operand.view, base=base, offset=b.index(start)).as_memref(b)
 
 
 def view_of(spec: ChainSpec, name: str, type_: Any) -> View:
@@ -309,4 +346,7 @@ def view_of(spec: ChainSpec, name: str, type_: Any) -> View:
     if not isinstance(type_, ir.MemRefType) or tuple(type_.shape) != tuple(sizes):
         raise SpecError(f"operand {name}: expected a memref of {list(sizes)}, not {type_}")
     strides, _ = type_.get_strides_and_offset()
+    if len(sizes) > 3:
+        # Along b it is moved by hand: see batch_of.
+        return View(dtype, (math.prod(sizes[:-2]), *sizes[-2:]), (0, *strides[-2:]))
     return View(dtype, tuple(sizes), tuple(strides))

@@ -55,6 +55,22 @@ def masked(b: int, m: int, d: int, n: int, e: int, threading: str = "serial") ->
     return ChainSpec.parse(text) if m > 1 and n > 1 else attention(b, m, d, n, e, threading)
 
 
+def per_sequence(b: int, m: int, d: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
+    """Attention of two sequences with b heads each; what is added to their scores is the same for all heads."""
+    if b == 1:
+        return attention(2, m, d, n, e, threading)
+    text = str(attention(2 * b, m, d, n, e, threading))
+    held = str([s if z > 1 else 0 for s, z in zip((m * n, n, 1), (2 * b, m, n), strict=True)])
+    split = f"[{b * m * n}, {held[1:]}"
+    body = SOFTMAX.replace("x0", "v").replace('"m', '"v = add(x0, x1); m')
+    text = text.replace(f"Softmax([{2 * b}, ", f"Softmax([2, {b}, ").replace("of t1, x2", "of t1, x3")
+    text = text.replace(
+        f"scan], (f32, GL, {held}), (f32, GL, {held})",
+        f"scan], (f32, GL, [{n}, 0, 0, {int(n > 1)}]), (f32, GL, {split}), (f32, GL, {split})",
+    )
+    return ChainSpec.parse(text.replace("of t0 |", "of x2, t0 |").replace(SOFTMAX, body))
+
+
 def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") -> ChainSpec:
     """(x0 @ x1) @ x2."""
     return ChainSpec.parse(
@@ -66,7 +82,7 @@ def products(b: int, m: int, k: int, n: int, e: int, threading: str = "serial") 
 SIZES = st.integers(1, 9)
 CHAINS = st.builds(
     lambda make, sizes, threading: make(*sizes, threading),
-    st.sampled_from([attention, products, narrow, masked]),
+    st.sampled_from([attention, products, narrow, masked, per_sequence]),
     st.tuples(SIZES, SIZES, SIZES, SIZES, SIZES),
     st.sampled_from(["serial", "parallel 2", "parallel 3", "parallel"]),
 )

@@ -337,6 +337,17 @@ def test_attention(name):
     assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("kind", ["bool", "added"])
+@pytest.mark.parametrize("shape", [(3, 1, 1, 11), (3, 1, 9, 11), (1, 4, 9, 11), (1, 4, 1, 11), (3, 4, 9, 11)], ids=str)
+def test_masks_of_sequences_and_of_heads_stay_in_the_chain(shape, kind, dtype):
+    q, k, v = (randn(3, 4, rows, 8).to(dtype) for rows in (9, 11, 11))
+    mask = torch.rand(shape) > 0.3 if kind == "bool" else randn(*shape).to(dtype)
+    tolerance = 1e-4 if dtype == torch.float32 else 3e-2
+    compiled = check(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), q, k, v, mask, tolerance=tolerance)
+    assert sum(s["spec"].startswith("Chain(") for s in compiled.compiled.specs) == 1
+
+
 def _hidden(x: Any) -> Any:
     return x.masked_fill(torch.triu(torch.ones(x.shape[-2:], dtype=torch.bool), 2), -math.inf)
 

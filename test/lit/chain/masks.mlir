@@ -201,3 +201,53 @@ func.func @added_to_something_else(%q: tensor<1x5x3xf32>, %k: tensor<1x3x7xf32>,
   %o = linalg.batch_matmul ins(%w, %v : tensor<1x5x7xf32>, tensor<1x7x4xf32>) outs(%of : tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
   return %o : tensor<1x5x4xf32>
 }
+
+// -----
+
+// One for each sequence and all of its heads: b is two dims of the softmax.
+// CHECK-LABEL: func.func @per_sequence
+// CHECK: "morello.chain5"
+// CHECK-SAME: "t1 = Softmax([2, 3, 5, 7 scan]{{.*}}) of x2, t0"
+#all = affine_map<(s, h, m, n) -> (s, h, m, n)>
+#mask = affine_map<(s, h, m, n) -> (s, n)>
+func.func @per_sequence(%mask: tensor<2x7xf32>, %q: tensor<6x5x3xf32>, %k: tensor<6x3x7xf32>, %v: tensor<6x7x4xf32>) -> tensor<6x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<6x5x3xf32>, tensor<6x3x7xf32>) outs(%f : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %x = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 3, 5, 7] : tensor<6x5x7xf32> into tensor<2x3x5x7xf32>
+  %xe = tensor.empty() : tensor<2x3x5x7xf32>
+  %masked = linalg.generic {indexing_maps = [#mask, #all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%mask, %x : tensor<2x7xf32>, tensor<2x3x5x7xf32>) outs(%xe : tensor<2x3x5x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.addf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<2x3x5x7xf32>
+  %w = linalg.softmax dimension(3) ins(%masked : tensor<2x3x5x7xf32>) outs(%xe : tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = tensor.collapse_shape %w [[0, 1], [2], [3]] : tensor<2x3x5x7xf32> into tensor<6x5x7xf32>
+  %oe = tensor.empty() : tensor<6x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<6x5x4xf32>) -> tensor<6x5x4xf32>
+  %o = linalg.batch_matmul ins(%y, %v : tensor<6x5x7xf32>, tensor<6x7x4xf32>) outs(%of : tensor<6x5x4xf32>) -> tensor<6x5x4xf32>
+  return %o : tensor<6x5x4xf32>
+}
+
+// -----
+
+// A softmax over the heads: its rows lie in no tile.
+// CHECK-LABEL: func.func @over_heads
+// CHECK-NOT: morello.chain
+#all = affine_map<(s, h, m, n) -> (s, h, m, n)>
+func.func @over_heads(%q: tensor<6x5x3xf32>, %k: tensor<6x3x7xf32>, %v: tensor<6x7x4xf32>) -> tensor<6x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x5x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<6x5x3xf32>, tensor<6x3x7xf32>) outs(%f : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %x = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 3, 5, 7] : tensor<6x5x7xf32> into tensor<2x3x5x7xf32>
+  %xe = tensor.empty() : tensor<2x3x5x7xf32>
+  %w = linalg.softmax dimension(1) ins(%x : tensor<2x3x5x7xf32>) outs(%xe : tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = tensor.collapse_shape %w [[0, 1], [2], [3]] : tensor<2x3x5x7xf32> into tensor<6x5x7xf32>
+  %oe = tensor.empty() : tensor<6x5x4xf32>
+  %of = linalg.fill ins(%zero : f32) outs(%oe : tensor<6x5x4xf32>) -> tensor<6x5x4xf32>
+  %o = linalg.batch_matmul ins(%y, %v : tensor<6x5x7xf32>, tensor<6x7x4xf32>) outs(%of : tensor<6x5x4xf32>) -> tensor<6x5x4xf32>
+  return %o : tensor<6x5x4xf32>
+}
