@@ -197,6 +197,10 @@ def table(rows: list[Row]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "GFLOP/s are of the median, in brackets of the best round. numpy/ours is the ratio of times, round by round: "
+        "above 1 ours is faster."
+    )
     parser.add_argument("shapes", nargs="+", metavar="MxKxN", help="contractions to time")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32")
     parser.add_argument("--transposed", choices=("lhs", "rhs"), action="append", default=[],
