@@ -82,6 +82,20 @@ def _value(node: Any) -> Any:
     return node.meta["val"]
 
 
+def fill_empty(graph: Graph) -> None:
+    """What has no elements is known whatever it is computed from. (torch-mlir ends the process at views of it.)"""
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op != "call_function" or not isinstance(value, torch.Tensor) or value.numel():
+            continue
+        with graph.inserting_before(node):
+            empty = graph.call_function(_aten.full.default, (list(value.shape), 0), {"dtype": value.dtype})
+        empty.meta["val"] = value
+        node.replace_all_uses_with(empty)
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+
+
 def fold_constants(graph: Graph, constants: dict[Node, torch.Tensor]) -> None:
     """Compute what depends on constants alone; its place is taken by new placeholders, which join `constants`.
 

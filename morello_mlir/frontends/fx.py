@@ -20,6 +20,10 @@ from . import decompositions, fold, importer, steps
 ENTRY = "main"
 
 
+class NothingToCompute(CompileError):
+    """A graph whose results are its inputs and constants."""
+
+
 @dataclass(frozen=True)
 class Output:
     """One result of the module.
@@ -69,6 +73,7 @@ def graph_of(
     graph: Graph = program.graph_module.graph
     places = _Places(program, graph, fixed or {})
     _refuse(graph)
+    fold.fill_empty(graph)
     fold.fold_batch_norms(graph, places.constants)
     fold.fold_constants(graph, places.constants)
     steps.join_steps(graph)
@@ -158,7 +163,7 @@ class _Places:
                 outputs.append(Output("result", result(node)))
         end.args = (tuple(results),)
         if not results:
-            raise CompileError("there is nothing to compute")
+            raise NothingToCompute("there is nothing to compute")
         return tuple(outputs), tuple(mutated), results
 
 
@@ -176,7 +181,7 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     """The contents as a read-only array on the same memory; bf16 as its bits."""
     from morello_mlir.runtime.arguments import as_array
 
-    array = as_array(tensor.detach().contiguous(), "a constant")
+    array = as_array(tensor.detach().resolve_conj().resolve_neg().contiguous(), "a constant")
     array.flags.writeable = False
     return array
 

@@ -24,8 +24,9 @@ need("torch_mlir", "torch")
 
 import torch  # noqa: E402
 
-from .fx import Graphed, graph_of, shapes_of  # noqa: E402
-from .torch_call import TorchCall, check_dense  # noqa: E402
+from . import views  # noqa: E402
+from .fx import Graphed, NothingToCompute, graph_of, shapes_of  # noqa: E402
+from .torch_call import TorchCall, check_dense, overlapping, plain  # noqa: E402
 
 #: Programs kept per graph, one for each set of shapes; more shapes than these run in torch.
 SPECIALISATIONS = 64
@@ -91,7 +92,7 @@ class CompiledTorchModule:
         """Where the time of a call goes, measured in so many seconds of calls: see `CompiledModule.profile`. Nothing is
         written to the module or to inputs. Raises InputError."""
         inputs = [*self._parameters, *self._flat(args, kwargs)]
-        given = [inputs[i].detach().contiguous() for i in self._inputs]
+        given = [plain(inputs[i].detach()) for i in self._inputs]
         return self.compiled.profile(*given, seconds=seconds)
 
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -175,11 +176,24 @@ def backend(
     given = dict(options or {})
     freeze = given.pop(_FREEZE, True)
     _check_options(given)
-    if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in example_inputs):
+    eager: Callable[..., Any] = graph.forward
+    if _wants_gradients(graph, example_inputs):
         _warn("gradients are wanted: call the model under torch.no_grad() or torch.inference_mode()")
-        eager: Callable[..., Any] = graph.forward
         return eager
-    return _Graph(graph, given, freeze)
+    try:
+        return _Graph(graph, given, freeze)
+    except views.UnknownView as error:
+        _warn(str(error))
+        return eager
+
+
+def _wants_gradients(graph: Any, example_inputs: Sequence[Any]) -> bool:
+    """Whether anything that a graph computes is differentiated, outside of it or inside."""
+    if any(node.target == "requires_grad_" for node in graph.graph.nodes):
+        return True
+    if torch.is_grad_enabled():
+        return any(isinstance(t, torch.Tensor) and t.requires_grad for t in example_inputs)
+    return any(node.args[0] for node in _modes(graph))
 
 
 def _warn(why: str) -> None:
@@ -190,7 +204,9 @@ class _Graph:
     """A graph of torch.compile's, compiled for each set of shapes when it first meets it."""
 
     def __init__(self, graph: Any, options: Mapping[str, Any], freeze: bool):
-        self._graph = _without_modes(graph)
+        self._eager = graph
+        parts = views.split(graph)
+        self._graph, self._finish = _without_modes(parts.compute), parts.finish
         self._options = options
         self._lock = lock()
         placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
@@ -208,9 +224,10 @@ class _Graph:
         call = self._only
         if call is None or self._open or (self._static and self._written(args)):
             call = self._find(args)
-            if call is None:
-                return self._graph(*args)
-        return call(args)
+        if call is None or call.writes_into_others(args):
+            return self._eager(*args)
+        results = call(args)
+        return results if self._finish is None else self._finish(*args, *results)
 
     def _fixed(self, args: tuple[Any, ...]) -> Sequence[Any]:
         return self._pick(args) if self._pick is not None else [args[i] for i in self._static]
@@ -248,9 +265,13 @@ class _Graph:
             if detect_fake_mode(args) is not None:
                 return None
             fixed = {i: args[i] for i in self._static}
-            examples = tuple(_example(value) for value in args)
+            # What is written to would be the memory of others for torch.export, and is not for the next call.
+            apart = overlapping(args, range(len(args)))
+            examples = tuple(_apart(value) if apart else _example(value) for value in args)
             with torch.inference_mode(False), torch.no_grad():
                 return _compiled(graph_of(self._graph, examples, None, fixed), self._options)
+        except NothingToCompute:
+            return None
         except MorelloError as error:
             if not self._warned:
                 self._warned = True
@@ -263,6 +284,13 @@ def _example(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return torch.empty(value.shape, dtype=value.dtype) if value.is_inference() else value.detach()
+
+
+def _apart(value: Any) -> Any:
+    """The same with memory of its own."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
 
 def _version(tensor: Any) -> tuple[int, int]:
@@ -286,20 +314,21 @@ def _is_open(node: Any) -> bool:
     return any(not isinstance(size, int) for size in value.shape)
 
 
+def _modes(graph: Any) -> list[Any]:
+    """The nodes that switch gradients on and off."""
+    switches = (torch._C._set_grad_enabled, torch.set_grad_enabled)
+    return [n for n in graph.graph.nodes if n.op == "call_function" and n.target in switches]
+
+
 def _without_modes(graph: Any) -> Any:
     """A graph that does not switch gradients on and off: there are none."""
     import copy
 
-    found = [
-        n
-        for n in graph.graph.nodes
-        if n.op == "call_function" and n.target in (torch._C._set_grad_enabled, torch.set_grad_enabled)
-    ]
-    if not found:
+    if not _modes(graph):
         return graph
     made = copy.copy(graph)
     made.graph = copy.deepcopy(graph.graph)
-    for node in [n for n in made.graph.nodes if n.target in (torch._C._set_grad_enabled, torch.set_grad_enabled)]:
+    for node in _modes(made):
         made.graph.erase_node(node)
     made.recompile()
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import torch
@@ -35,11 +35,19 @@ class TorchCall:
         self._results = graph.results
         self._mutated = graph.mutated
         self._assemble = _assembler(graph)
+        written = {place for place, _ in graph.mutated if isinstance(place, int)}
+        self._touched = sorted({*graph.inputs, *written})
+        self._written = {self._touched.index(place) for place in written}
+
+    def writes_into_others(self, inputs: Sequence[Any]) -> bool:
+        """Whether an input that the graph writes to has memory in common with another one: the code reads all of them
+        before it writes to any."""
+        return bool(self._written) and overlapping([inputs[i] for i in self._touched], self._written)
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Raises InputError: an input that is no dense tensor on the CPU. AssertionFailed."""
         # Copies that are made for the call live until its end.
-        kept = [_contiguous(inputs[i]) for i in self._inputs]
+        kept = [plain(inputs[i]) for i in self._inputs]
         made = [torch.empty(shape, dtype=dtype) for shape, dtype in self._results]
         packet = self._packet(*[t.data_ptr() for t in kept], *[t.data_ptr() for t in made])
         self._enter(ctypes.addressof(packet))
@@ -50,8 +58,32 @@ class TorchCall:
         return self._assemble(made, inputs)
 
 
-def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy, with its elements in memory row by row as they are: not negated or conjugated by whoever
+    reads them."""
+    if tensor.is_neg() or tensor.is_conj():
+        tensor = tensor.resolve_conj().resolve_neg()
     return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def overlapping(values: Sequence[Any], written: Container[int]) -> bool:
+    """Whether one of the tensors that are written to (by number) may have memory in common with another one."""
+    spans = [(*_span(v), i in written) for i, v in enumerate(values) if isinstance(v, torch.Tensor) and v.numel()]
+    end = written_end = 0
+    for start, stop, is_written in sorted(spans):
+        if start < (end if is_written else written_end):
+            return True
+        end = max(end, stop)
+        if is_written:
+            written_end = max(written_end, stop)
+    return False
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where the elements of a tensor lie: the first byte, and that after the last."""
+    start = tensor.data_ptr()
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return start, start + (last + 1) * tensor.element_size()
 
 
 def check_dense(tensor: torch.Tensor, where: str) -> None:
