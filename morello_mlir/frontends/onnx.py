@@ -19,6 +19,8 @@ need("torch_mlir", "onnx")
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
+from .onnx_padding import pad_ahead  # noqa: E402
+
 #: Weights with fewer elements stay in the module, where passes can fold them.
 THRESHOLD = 1024
 
@@ -124,12 +126,15 @@ def to_linalg(model: Any, name: str = "the model") -> tuple[str, dict[int | str,
     weights = _take_weights(model)
     try:
         onnx.checker.check_model(model)
+        pad_ahead(model)
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         context = ir.Context()
         torch_dialect.register_dialect(context)
         info = onnx_importer.ModelInfo(inferred)
         module = info.create_module(context=context)
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
+    except CompileError:
+        raise
     except Exception as error:
         raise CompileError(f"{name}: torch-mlir cannot import it: {first_line(error)}") from error
     names = [each.name for each in inferred.graph.input]

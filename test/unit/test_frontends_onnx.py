@@ -128,3 +128,44 @@ def test_products_of_bytes_with_zero_points():
     # A result that lies in the middle between two may be rounded to either.
     assert np.abs(q.astype(int) - want_q.astype(int)).max() <= 1
     assert sum("(u8, GL" in str(s["spec"]) and "Matmul" in str(s["spec"]) for s in compiled.compiled.specs) >= 1
+
+
+def integer_convolution(attributes, width=9):
+    """A model of one `ConvInteger` of a 4x5x9 image, its zero point 110, with eight filters of 2x3."""
+    filters = np.random.default_rng(1).integers(-100, 100, (8, 4, 2, 3)).astype(np.int8)
+    weights = [numpy_helper.from_array(filters, "w"), numpy_helper.from_array(np.uint8(110), "z")]
+    x = helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 4, 5, width])
+    y = helper.make_tensor_value_info("y", TensorProto.INT32, ["a", "b", "c", "d"])
+    node = helper.make_node("ConvInteger", ["x", "w", "z"], ["y"], **attributes)
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y], weights))
+    del model.opset_import[:]
+    model.opset_import.append(helper.make_opsetid("", 17))
+    return model, filters
+
+
+@pytest.mark.parametrize(
+    ("attributes", "pads", "strides", "dilations"),
+    [
+        ({"pads": [1, 2, 2, 0]}, [1, 2, 2, 0], [1, 1], [1, 1]),
+        ({"pads": [0, 1, 0, 1], "dilations": [1, 2]}, [0, 1, 0, 1], [1, 1], [1, 2]),
+        ({"auto_pad": "SAME_UPPER", "strides": [2, 2]}, [0, 1, 1, 1], [2, 2], [1, 1]),
+        ({"auto_pad": "SAME_LOWER", "kernel_shape": [2, 3]}, [1, 1, 0, 1], [1, 1], [1, 1]),
+        ({"auto_pad": "VALID"}, [0, 0, 0, 0], [1, 1], [1, 1]),
+    ],
+)
+def test_borders_of_quantised_convolutions(attributes, pads, strides, dilations):
+    """Where two sides differ, torch-mlir's own lowering ends the process."""
+    model, filters = integer_convolution(attributes)
+    x = np.random.default_rng(0).integers(0, 255, (1, 4, 5, 9)).astype(np.uint8)
+    image = np.pad(x[0].astype(np.int32) - 110, [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
+    reach = [dilations[0] + 1, 2 * dilations[1] + 1]
+    windows = np.lib.stride_tricks.sliding_window_view(image, reach, (1, 2))
+    windows = windows[:, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
+    wanted = np.einsum("cyxhw,fchw->fyx", windows, filters.astype(np.int32))[None]
+    np.testing.assert_array_equal(frontend.compile(model)(x), wanted)
+
+
+def test_borders_that_follow_from_an_open_size():
+    model, _ = integer_convolution({"auto_pad": "SAME_UPPER"}, width="n")
+    with pytest.raises(CompileError, match="'ConvInteger': its borders follow from a size that is not known"):
+        frontend.compile(model)
