@@ -18,7 +18,7 @@
 // CHECK-NEXT: memref.copy %[[ROOM]], %[[SUMS]]
 // CHECK: llvm.store %c1{{.*}}, %[[AT]] atomic release {alignment = 4 : i64} : i32, !llvm.ptr
 // CHECK: memref.dealloc %[[ROOM]]
-// CHECK: }
+// CHECK: } {morello.once}
 // CHECK-NOT: memref.alloc
 // CHECK: extract_strided_metadata %[[SUMS]]
 // CHECK: call @morello_map_7x19_i32
