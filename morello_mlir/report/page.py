@@ -83,7 +83,7 @@ class Page:
         said = [
             (f"{cycles:,.0f}", "cycles predicted"),
             (time_text(cycles / self.hertz), "predicted, all calls"),
-            (_count(len(self.goals), "goal"), f"called {_count(calls, 'time')}"),
+            (f"{len(self.goals):,} goal{'s' * (len(self.goals) != 1)}", "called once" if calls == 1 else f"called {calls:,} times"),
             (f"{number(rate)} GFLOP/s", "predicted, on average"),
         ]
         known = [goal for goal in self.goals if goal.measured_s is not None]
@@ -111,7 +111,7 @@ class Page:
         seconds, peak = self.seconds(goal), goal.peak_share
         bar = tag("span", class_="bar", style=f"--own: {self.share(goal):.1%}; width: 6rem")
         numbers = [
-            f"{goal.calls:,}" + (f" + {goal.once:,} once" if goal.once else ""),
+            " + ".join(f"{n:,}{said}" for n, said in ((goal.calls, ""), (goal.once, " once")) if n),
             f"{goal.cycles:,.0f}",
             time_text(seconds),
             number(goal.flops / seconds / 1e9) if goal.flops and seconds else "",
@@ -126,7 +126,7 @@ class Page:
         return tag(
             "tr",
             tag("td", f"{n}", class_="num"),
-            tag("td", f"{self.share(goal):.1%}", class_="num"),
+            tag("td", f"{self.share(goal):.1%}" if goal.calls else "", class_="num"),
             tag("td", bar),
             tag("td", tag("a", name_of(goal), href=f"#goal-{n}", title=f"{goal.spec}"), class_="text"),
             *(tag("td", text, class_="num") for text in numbers),
@@ -205,10 +205,6 @@ class Page:
         )
         is_open = self.share(goal) >= OPEN_GOAL or len(self.goals) == 1
         return tag("details", summary, inside, class_="goal", id=f"goal-{n}", open=is_open)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def name_of(goal: Explained) -> str:

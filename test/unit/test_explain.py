@@ -343,4 +343,4 @@ def test_what_the_first_call_does_besides_is_no_share_of_the_whole(tmp_path, cap
     assert lines[4].startswith(f"in the first call only: {records[1]['cycles']:,.0f} cycles predicted")
     assert run(str(path), "--threads", "1", "--html", str(page), "--clock", "3") == 0
     shown = page.read_text(encoding="utf-8")
-    assert ">Called once, in the first call only.<" in shown and ">0 + 1 once<" in shown and lines[4] in shown
+    assert ">Called once, in the first call only.<" in shown and ">1 once<" in shown and lines[4] in shown
