@@ -78,12 +78,12 @@ class Page:
 
     def _cards(self) -> Markup:
         cycles = whole_cycles(self.goals)
-        calls = sum(goal.calls for goal in self.goals)
+        goals, calls = len(self.goals), sum(goal.calls for goal in self.goals)
         rate = sum(g.flops * g.calls for g in self.goals) / (cycles / self.hertz) / 1e9 if cycles else 0.0
         said = [
             (f"{cycles:,.0f}", "cycles predicted"),
             (time_text(cycles / self.hertz), "predicted, all calls"),
-            (f"{len(self.goals):,} goal{'s' * (len(self.goals) != 1)}", "called once" if calls == 1 else f"called {calls:,} times"),
+            (f"{goals:,} goal{'s' * (goals != 1)}", "called once" if calls == 1 else f"called {calls:,} times"),
             (f"{number(rate)} GFLOP/s", "predicted, on average"),
         ]
         known = [goal for goal in self.goals if goal.measured_s is not None]
