@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from morello_mlir import report
 from morello_mlir.chains import ChainSpec, Stage
 from morello_mlir.chains.search import chain_search_for
 from morello_mlir.errors import InputError
@@ -118,6 +119,17 @@ def test_the_numbers_are_those_of_the_text(goals: list[Explained]) -> None:
                 assert figure in shown, (figure, line)
     for line in shares_text(goals, Counter()).splitlines()[2:-1]:
         assert re.match(r"\s*([0-9.]+%)", line)[1] in shown  # type: ignore[index]
+
+
+def test_all_columns_of_a_tree_are_in_sight() -> None:
+    """What they take at least, in rem of 16 pixels, fits the tree, and the tree a window of 1100 pixels."""
+    style = (Path(report.__file__).parent / "page.css").read_text(encoding="utf-8")
+    columns = re.search(r"\.row \{\s*display: grid; grid-template-columns: (.*);\s*gap: (\S+)rem;", style)
+    least = re.search(r"\.tree \{.* min-width: (\S+)rem;", style)
+    assert columns and least
+    widths = [float(w) for w in re.findall(r"(?:minmax\()?([\d.]+)rem(?:, [\d.]+fr\))?", columns[1])]
+    assert len(widths) == 8
+    assert sum(widths) + 7 * float(columns[2]) <= float(least[1]) <= (1100 - 80) / 16
 
 
 def test_nothing_comes_from_elsewhere(goals: list[Explained]) -> None:
