@@ -283,7 +283,8 @@ class _Run:
             if key in self.report:
                 each = self.report[key]
                 verdict = "right" if each["ok"] else "WRONG"
-                print(f"{key}: {verdict}, largest difference {each['max_abs']:.3g} ({each['max_rel']:.3g} relative)")
+                largest = f"{each['max_abs']:.3g}, and {each['max_rel']:.3g} relative to a single element"
+                print(f"{key}: {verdict}, largest difference {largest}")
         if "bench" in self.report:
             bench = self.report["bench"]
             rate = f", {bench['gflops']:.2f} GFLOP/s" if bench["gflops"] is not None else ""
