@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 CHECKSUM_BYTES = 16
 #: To be raised whenever the space or the cost of chains, nests or windows changes by anything but coefficients.
-ANSWER_MODEL = 6
+ANSWER_MODEL = 7
 _KEY = "space = ? AND spec = ?"
 _COLUMNS = "space, spec, schedule, cost, checksum"
 

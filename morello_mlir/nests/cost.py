@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..targets import Target, fixed
 from .instructions import Instructions
-from .plan import PassPlan, RowsPlan, innermost, is_straight
+from .plan import PassPlan, RowsPlan, innermost, is_window
 from .spec import NestSpec
 from .touch import Layout
 from .tour import Lines, Tour
@@ -88,10 +88,10 @@ class RowsModel:
 
     def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines, vector: int) -> float:
         """Cycles of one sweep. An online pass waits for some of its lines while it looks for their maximum, not beside
-        what takes long. Straight code, a window of a few lines, waits for them all."""
+        what takes long. A window of a few lines waits for them all."""
         online = any(p.step.online is not None for p in passes)
         overlap = self.s.online_overlap if online else self.s.overlap
-        if is_straight(self.spec, vector, passes):
+        if is_window(self.spec, vector):
             overlap = self.s.straight_overlap
         # What is written past the caches takes place beside other lines, but for those that wait.
         beside = self.s.past_beside * max(0.0, lines.past - lines.waits)

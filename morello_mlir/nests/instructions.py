@@ -172,6 +172,7 @@ class Instructions:
             # Straight code does one vector after the other.
             w.held /= units[layout.vector]
             w.beside = max(1.0, w.beside / units[layout.vector])
+            w.extra += self._spilled(p, units, side, layout)
         if p.reductions:
             w.chain = turns * s.latency
             steps = math.prod(side.values())
@@ -256,10 +257,11 @@ class Instructions:
             )
             w.instructions += n
         elif stride <= INTERLEAVED:
-            # Whole vectors are loaded, and shuffled two by two.
-            w.loads += n * stride
-            w.arithmetic += n * (stride - 1) * self.s.arithmetic
-            w.instructions += n * (2 * stride - 1)
+            # What a window's steps along a row pick from is read once, in whole vectors, and shuffled two by two.
+            loads = n * self._parts_each(strides, layout, counts)
+            w.loads += loads
+            w.arithmetic += n * (stride - 1) * self.s.shuffle
+            w.instructions += n * (stride - 1) + loads
         else:
             w.extra += n * layout.lanes * self.s.gather
 
@@ -269,6 +271,28 @@ class Instructions:
         w.arithmetic += n * moves * self.s.shuffle
         w.instructions += n * (moves + pieces)
         return pieces
+
+    def _parts_each(self, strides: Sequence[int], layout: Layout, counts: Sequence[int]) -> float:
+        """How many vectors are read for each that is picked from rows of them, as `lowering.picks` does."""
+        apart, steps = strides[layout.vector], enumerate(zip(counts, strides, strict=True))
+        near = tuple((n, s) for d, (n, s) in steps if d != layout.vector and 0 < s < apart * layout.lanes)
+        reach = (layout.lanes - 1) * apart + 1 + sum(s * (n - 1) for n, s in near)
+        return reach / layout.lanes / places(near)
+
+    def _spilled(self, p: PassPlan, units: Sequence[int], side: dict[int, int], layout: Layout) -> float:
+        """Cycles of straight code whose picked vectors, what they meet and sums are more than there are registers:
+        each is stored and loaded."""
+        picked, alive, vectors = 0.0, 0.0, units[layout.vector]
+        for v in p.loads:
+            value = self.spec.body.values[v]
+            stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector] if value.op == "input" else 1
+            if stride == 0:
+                alive += self._reads(v, units, side, layout)
+            elif 1 < stride <= INTERLEAVED:
+                picked += self._reads(v, units, side, layout) / vectors
+        alive += picked + sum(self._points(r, units) for r in p.reductions) / vectors
+        over = max(0.0, alive - self.target.registers) if picked else 0.0
+        return vectors * over * (self.s.loads + self.s.stores)
 
     def _lines_each(self, k: int, vector: int) -> float:
         """How many lines a vector of input k lies in: windows move it by less than a vector."""

@@ -25,6 +25,9 @@ from .online import MAXIMA, Scaling, scalings
 from .ops import element_bytes
 from .spec import NestSpec
 
+#: Steps of a scan dim that may all be side by side, at most.
+MOST_SIDE_BY_SIDE = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -110,6 +113,12 @@ class RowsPlan:
             size = n if self.spec.scan[d] else self.tile[d]
             total *= -(-size // self.lanes) * self.lanes if d == self.vector else size
         return total
+
+
+def is_window(spec: NestSpec, vector: int) -> bool:
+    """Whether a nest with scan dims goes over so few steps of each that all can be side by side, for vectors along a
+    parallel dim."""
+    return not spec.scan[vector] and 0 < max((spec.dims[d] for d in spec.scan_dims), default=0) <= MOST_SIDE_BY_SIDE
 
 
 def is_straight(spec: NestSpec, vector: int, passes: Iterable[PassPlan]) -> bool:

@@ -10,7 +10,7 @@ from ..errors import ScheduleError
 from ..search.nest_steps import SCRATCH, Pass, Rows
 from ..targets import Target
 from .online import MAXIMA, scalings
-from .plan import PassPlan, RowsPlan, Values, goals, lanes_of, rows_plan, swept_outputs, value_of
+from .plan import MOST_SIDE_BY_SIDE, PassPlan, RowsPlan, Values, goals, lanes_of, rows_plan, swept_outputs, value_of
 from .spec import NestSpec
 
 #: Points of a group along a parallel dim that is not the vector dim.
@@ -22,7 +22,7 @@ VECTORS = (1, 2, 4, 8)
 #: The most vectors of one value that a group computes side by side.
 MOST_SIDE = 16
 #: Unrolled steps along the innermost scan dim; all of a dim, where it has no more than the last.
-UNROLLS = (1, 2, 4, 8)
+UNROLLS = (1, 2, 4, MOST_SIDE_BY_SIDE)
 #: Elements of a block of an online pass.
 BLOCKS = (256, 512, 1024, 2048, 4096)
 #: How many reductions that could be next are tried in any combination; of more, all at once.

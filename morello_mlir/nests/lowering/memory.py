@@ -20,6 +20,7 @@ from ..ops import element_bytes
 from ..squares import square
 from . import edges
 from .edges import Edge, Inside
+from .picks import Picks
 from .values import Values
 from .vectors import Bundle
 
@@ -124,6 +125,8 @@ class Memory:
         across = self._across(place, tile, shape)
         if across is not None:
             return self._transposed(place, start, shape, *across)
+        if 1 < place.strides[self.vector] <= INTERLEAVED and place.dtype != "i1" and not isinstance(tile.live, str):
+            return self._picked(place, tile, start, shape)
         return tuple(self._read_at(place, tile, start, cell) for cell in cells(shape))
 
     def _across(self, place: Place, tile: Tile, shape: Sequence[int]) -> tuple[int, int] | None:
@@ -161,10 +164,10 @@ class Memory:
             width *= 2
         return parts[0]
 
-    def _read_at(self, place: Place, tile: Tile, start: Index, cell: Sequence[int]) -> str:
-        """One vector. Neighbours in a tile may want the same: it is read once."""
+    def _key(self, place: Place, cell: Sequence[int]) -> tuple[object, int, tuple[int, ...]]:
+        """(by what a vector is known, how many elements after the tile's first it begins, how many places along each
+        border). Beyond a border there is nothing at an address where there may be something of the next row."""
         more, dims = self._offset(place, cell), range(len(cell))
-        # Beyond a border there is nothing at an address where there may be something of the next row.
         beyond = tuple(
             sum(
                 i * s * (self.lanes if d == self.vector else 1)
@@ -172,7 +175,11 @@ class Memory:
             )
             for border in place.borders
         )
-        key = (place.memory, place.strides, place.offset, more, beyond)
+        return (place.memory, place.strides, place.offset, more, beyond), more, beyond
+
+    def _read_at(self, place: Place, tile: Tile, start: Index, cell: Sequence[int]) -> str:
+        """One vector. Neighbours in a tile may want the same: it is read once."""
+        key, more, beyond = self._key(place, cell)
         if key not in tile.known:
             at, found = self.b.add(start, more), None
             if place.borders:
@@ -183,13 +190,10 @@ class Memory:
     def _load(self, place: Place, tile: Tile, at: Index, found: Inside | None = None) -> Bundle:
         """found: which lanes are inside, where some are not."""
         stride, dtype = place.strides[self.vector], place.dtype
-        picked = 1 < stride <= INTERLEAVED and dtype != "i1" and not isinstance(tile.live, str)
-        if found is not None and (found.tests or found.nowhere or not picked):
+        if found is not None:
             return self.values.loaded((edges.read(self.b, place, tile, at, self.vector, found),), dtype)
         if stride == 0:
             return self.values.loaded(self._splat(self._scalar(place, at), dtype), dtype)
-        if picked:
-            return self.values.loaded((self._picked(place, tile, at, stride, found),), dtype)
         if stride != 1 or (tile.live is not None and dtype == "i1"):
             return self.values.loaded(self._gather(place, tile, at, stride), dtype)
         t = f"vector<{self.lanes}x{dtype}>"
@@ -203,41 +207,61 @@ class Memory:
             x = self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
         return self.values.loaded((x,), dtype)
 
-    def _picked(self, place: Place, tile: Tile, at: Index, stride: int, found: Inside | None) -> str:
-        """A vector of elements a few apart, picked from the vectors that hold them. No element is read beyond the last
-        of those that count, nor any that is for lanes outside of a border."""
+    def _picked(self, place: Place, tile: Tile, start: Index, shape: Sequence[int]) -> Bundle:
+        """The vectors of a place whose elements are a few apart, row by row (`picks`)."""
+        rows: dict[tuple[int, tuple[int, ...]], dict[int, tuple[object, Inside | None]]] = {}
+        for cell in cells(shape):
+            key, more, beyond = self._key(place, cell)
+            if key in tile.known:
+                continue
+            found = edges.inside(self.b, place, tile, beyond, self.vector, self.lanes) if place.borders else None
+            if found is not None and (found.tests or found.nowhere):
+                tile.known[key] = self.values.loaded(
+                    (edges.read(self.b, place, tile, self.b.add(start, more), self.vector, found),), place.dtype
+                )[0]
+                continue
+            far = [0 if self._is_near(place, d) else i for d, i in enumerate(cell)]
+            row = rows.setdefault(self._key(place, far)[1:], {})
+            row[more] = key, None if found is None or found.everywhere else found
+        for (far_at, _), row in rows.items():
+            self._pick_row(place, tile, start, far_at, row)
+        return tuple(tile.known[self._key(place, cell)[0]] for cell in cells(shape))  # type: ignore[misc]
+
+    def _is_near(self, place: Place, d: int) -> bool:
+        """Whether steps along `d` lead to elements that a vector has between its first and its last."""
+        return d == self.vector or 0 < place.strides[d] < self.lanes * place.strides[self.vector]
+
+    def _pick_row(
+        self, place: Place, tile: Tile, start: Index, far: int, row: dict[int, tuple[object, Inside | None]]
+    ) -> None:
+        """The vectors of a row, by how many elements after the tile's first they begin; not all of their lanes are
+        inside where that is said. far: the same of the row's first point."""
         live = self.lanes if tile.live is None else tile.live
         assert isinstance(live, int), "lanes that only run time knows are of unit stride"
-        count = (live - 1) * stride + 1
-        firsts = [min(i * self.lanes, max(0, count - self.lanes)) for i in range(-(-count // self.lanes))]
-        # By lane: which of the vectors has its element, and where.
-        offsets = [min(i, live - 1) * stride for i in range(self.lanes)]
-        owners = [next(q for q, first in enumerate(firsts) if x < first + self.lanes) for x in offsets]
-        places = [x - firsts[q] for x, q in zip(offsets, owners, strict=True)]
-        t = f"vector<{self.lanes}x{place.dtype}>"
-        allowed = {x for i, x in enumerate(offsets) if found is None or found.lanes[i]}
-        parts = [self._part(place, at, first, count, None if found is None else allowed) for first in firsts]
-        result, there = parts[0], [p if q == 0 else 0 for p, q in zip(places, owners, strict=True)]
-        for number, part in enumerate(parts[1:] or parts[:1], 1):
-            choice = [self.lanes + p if q == number else x for p, q, x in zip(places, owners, there, strict=True)]
-            result = self.b.value(f"vector.shuffle {result}, {part} [{', '.join(map(str, choice))}] : {t}, {t}")
-            there = list(range(self.lanes))
-        if found is None:
-            return result
-        outside = self.b.constant(f"dense<{edges.literal(place.around, place.dtype)}>", t)
-        mask = edges.mask_of(self.b, found, None)
-        return self.b.value(f"arith.select {mask}, {result}, {outside} : vector<{self.lanes}xi1>, {t}")
+        stride, t = place.strides[self.vector], f"vector<{self.lanes}x{place.dtype}>"
+        wanted = {
+            more: [i < live and (found is None or found.lanes[i]) for i in range(self.lanes)]
+            for more, (_, found) in row.items()
+        }
+        before = sum(
+            border.start * (stride // border.steps[self.vector])
+            for border in place.borders
+            if border.steps[self.vector]
+        )
 
-    def _part(self, place: Place, at: Index, first: int, count: int, allowed: set[int] | None) -> str:
-        """A vector from `first` on; allowed: the elements that may be read of all, where not all may."""
-        if allowed is None:
-            return self._first(place, self.b.add(at, first), min(count, self.lanes))
-        lanes = tuple(first + i in allowed for i in range(self.lanes))
-        t, i = f"vector<{self.lanes}x{place.dtype}>", self.b.index(self.b.add(at, first))
-        zero = self.b.constant("dense<0.0>" if _is_float(place.dtype) else "dense<0>", t)
-        types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
-        mask = edges.mask_of(self.b, Inside(lanes), None)
-        return self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
+        def shuffle(x: str, y: str, choice: Sequence[int]) -> str:
+            return self.b.value(f"vector.shuffle {x}, {y} [{', '.join(map(str, choice))}] : {t}, {t}")
+
+        def load(first: int, count: int) -> str:
+            return self._first(place, self.b.add(start, first), count)
+
+        for more, name in Picks(wanted, stride, far - before, load, shuffle).all().items():
+            key, found = row[more]
+            if found is not None:
+                outside = self.b.constant(f"dense<{edges.literal(place.around, place.dtype)}>", t)
+                mask = edges.mask_of(self.b, found, None)
+                name = self.b.value(f"arith.select {mask}, {name}, {outside} : vector<{self.lanes}xi1>, {t}")
+            (tile.known[key],) = self.values.loaded((name,), place.dtype)
 
     def _first(self, place: Place, at: Index, count: int) -> str:
         """A vector with the first `count` elements from `at` on."""
