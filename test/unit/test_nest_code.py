@@ -100,3 +100,14 @@ def test_loads_without_a_lane_are_of_mapped_memory(schedule: str, where: str) ->
         op, *operands = made[place].split()
         assert op == "arith.select"
         assert made[operands[2]].startswith("arith.constant 0 : index")
+
+
+@pytest.mark.parametrize(("taps", "known"), [(3, True), (5, False)])
+def test_trips_at_borders_have_code_of_their_own(taps: int, known: bool) -> None:
+    """Where few trips of a loop are at borders, it is known what they read; else run time has to look."""
+    spec = windows(28, 6, 32, taps=taps, pads=(taps // 2, taps // 2), threading="parallel 2")
+    unroll = f"unroll d3 by {taps} unroll d4 by {taps}"
+    node = parse(f"parallel tile d0 by 1:\n    rows vector d2:\n        pass y {unroll}")
+    text = text_of([(spec, node)], TARGETS["avx512"])
+    assert ("vector.maskedload" not in text) == known
+    assert ("arith.cmpi ult" not in text) == known

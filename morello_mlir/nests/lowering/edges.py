@@ -42,6 +42,11 @@ def edges(place: Place) -> list[Edge]:
     return list(zip(place.borders, place.shifts, strict=True))
 
 
+def unknown(place: Place) -> list[Edge]:
+    """Those of its borders that a loop around the nest does not keep it inside of."""
+    return [edge for number, edge in enumerate(edges(place)) if number not in place.inside]
+
+
 def shifted(place: Place, d: int, by: Index, b: Builder) -> tuple[Index, ...]:
     """The operand's shifts where it begins at position `by` along dim `d`."""
     return tuple(b.add(s, b.mul(by, border.steps[d])) for border, s in edges(place))
@@ -64,9 +69,9 @@ def places(b: Builder, place: Place, tile: Tile) -> tuple[Index, ...]:
 def inside(b: Builder, place: Place, tile: Tile, more: Sequence[int], vector: int, lanes: int) -> Inside:
     """Which lanes of a vector are inside. more: by border, places from the tile's first point to the vector's."""
     own, tests = [True] * lanes, []
-    for edge, first, beyond in zip(edges(place), places(b, place, tile), more, strict=True):
+    for number, (edge, first, beyond) in enumerate(zip(edges(place), places(b, place, tile), more, strict=True)):
         border, at, step = edge[0], b.add(first, beyond), edge[0].steps[vector]
-        if edge in tile.inside:
+        if edge in tile.inside or number in place.inside:
             continue
         if isinstance(at, int):
             own = [x and 0 <= at + i * step < border.extent for i, x in enumerate(own)]

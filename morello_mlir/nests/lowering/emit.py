@@ -34,6 +34,10 @@ class Function:
     types: tuple[str, ...]
 
 
+#: Trips of a loop that have code of their own, at most.
+MOST_TRIPS = 2
+
+
 class Functions:
     """The functions of nests in one module. existing: symbols that it has already, which are only declared."""
 
@@ -82,6 +86,24 @@ class Functions:
         return function
 
 
+def at_borders(
+    spec: NestSpec, places: Sequence[Place], d: int, size: int, count: int
+) -> tuple[list[int], list[frozenset[int]]]:
+    """(the trips of a loop along `d` of `spec`, of `count` trips of `size`, that have points beyond a border, or all
+    where that is not known; for each operand the numbers of borders that all points of the other trips are inside)."""
+    low, high, inside = 0, spec.dims[d], []
+    for place in places:
+        own = frozenset(i for i, border in enumerate(place.borders) if border.steps[d])
+        inside.append(place.inside | own)
+        for i in own - place.inside:
+            shift, border = place.shifts[i], place.borders[i]
+            if not isinstance(shift, int):
+                return list(range(count)), inside
+            found = replace(border, start=border.start + shift).inside(d, spec.dims)
+            low, high = max(low, found.start), min(high, found.stop)
+    return [t for t in range(count) if t * size < low or (t + 1) * size > high], inside
+
+
 class Walk:
     """Emits the steps of a schedule into one function."""
 
@@ -105,7 +127,7 @@ class Walk:
             if isinstance(node, Tile) and child is step.children[0]:
                 d = dim_of(node.dim, spec)
                 with self.b.carry(0, child.count * node.size, node.size, (), ()) as (iv, _):
-                    self.emit(child.spec, body, [self.moved(p, d, iv) for p in own])
+                    self.trip(spec, child, body, own, d, iv)
             else:
                 self.emit(child.spec, body, own)
 
@@ -120,6 +142,28 @@ class Walk:
                 offset = self.b.add(place.offset, source.offset)
                 out.append(replace(place, strides=o.strides, offset=offset, borders=o.borders))
         return out
+
+    def trip(self, spec: NestSpec, child: Child, body: Node, places: Sequence[Place], d: int, at: Index) -> None:
+        """The trip of a loop along `d` of `spec` that is at `at`. places: those of the first. Where few trips are at
+        borders, these have code of their own, which knows where it is; the others know of no borders along `d`."""
+        size = child.spec.dims[d]
+        met, inside = at_borders(spec, places, d, size, child.count)
+        if len(met) > MOST_TRIPS:
+            self.emit(child.spec, body, [self.moved(p, d, at) for p in places])
+            return
+        known = met if len(met) < child.count else met[:-1]
+        for trip in known:
+            here = self.b.value(f"arith.cmpi eq, {self.b.index(at)}, {self.b.index(trip * size)} : index")
+            self.b.line(f"scf.if {here} {{")
+            self.emit(child.spec, body, [self.moved(p, d, trip * size) for p in places])
+            self.b.line("} else {")
+        if known == met:
+            free = [replace(self.moved(p, d, at), inside=own) for p, own in zip(places, inside, strict=True)]
+        else:
+            free = [self.moved(p, d, met[-1] * size) for p in places]
+        self.emit(child.spec, body, free)
+        for _ in known:
+            self.b.line("}")
 
     def moved(self, place: Place, d: int, by: Index) -> Place:
         """The operand from position `by` along dim `d` on."""
@@ -149,7 +193,7 @@ class Walk:
         last = b.value(f"arith.minui {b.index(b.mul(high, size))}, {b.index(body.count * size)} : index")
         own = self.sources(body, places, ())
         with b.carry(first, last, size, (), ()) as (iv, _):
-            self.emit(body.spec, node.body, [self.moved(p, d, iv) for p in own])
+            self.trip(spec, body, node.body, own, d, iv)
         if rest and node.rest is not None:
             b.line(f"scf.if {b.value(f'arith.cmpi eq, {high}, {b.index(trips)} : index')} {{")
             self.emit(rest[0].spec, node.rest, self.sources(rest[0], places, ()))

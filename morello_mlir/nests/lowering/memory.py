@@ -29,7 +29,8 @@ from .vectors import Bundle
 class Place:
     """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local:
     the dims along which it has room for one group of points only, which begins at 0. borders, around: as operands have
-    them; shifts: by how many places the loops around the nest have moved each border."""
+    them; shifts: by how many places the loops around the nest have moved each border; inside: the numbers of those
+    that no point is beyond, as the loops around know."""
 
     memory: str
     dtype: str
@@ -39,6 +40,7 @@ class Place:
     borders: tuple[Border, ...] = ()
     around: float | int = 0
     shifts: tuple[Index, ...] = ()
+    inside: frozenset[int] = frozenset()
 
     @property
     def type(self) -> str:
@@ -131,7 +133,7 @@ class Memory:
 
     def _across(self, place: Place, tile: Tile, shape: Sequence[int]) -> tuple[int, int] | None:
         """The squares by which a place is read or written (`square`); None where there are none."""
-        if tile.live is not None or place.dtype == "i1" or not tile.inside.issuperset(edges.edges(place)):
+        if tile.live is not None or place.dtype == "i1" or not tile.inside.issuperset(edges.unknown(place)):
             return None
         return square(place.strides, self.vector, shape, self.lanes)
 

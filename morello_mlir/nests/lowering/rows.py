@@ -11,7 +11,7 @@ from ...lowering.machine import Machine
 from ..ops import element_bytes
 from ..plan import PassPlan, RowsPlan, innermost, swept_outputs
 from .builder import NestBuilder
-from .edges import Edge, all_inside, edges
+from .edges import Edge, all_inside, unknown
 from .memory import Memory, Place
 from .online import OnlineSweep
 from .points import Group, Nest, Online, Stage, Sweeping
@@ -149,7 +149,7 @@ class _Rows:
     def full_groups(self, d: int, full: int, step: int, inner: Sequence[int], outer: Group) -> None:
         """The groups of `step` positions along `d`, up to `full`: the many inside of borders in a loop that knows of
         none, the few others each by itself, where it is known what they read."""
-        met = [edge for place in self.nest.inputs for edge in edges(place) if edge[0].steps[d]]
+        met = [edge for place in self.nest.inputs for edge in unknown(place) if edge[0].steps[d]]
         here = frozenset(met)
 
         def one(at: Index, inside: frozenset[Edge] = frozenset()) -> None:
