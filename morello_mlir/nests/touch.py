@@ -53,6 +53,11 @@ def line_runs(strides: Sequence[int], steps: Sequence[int], nbytes: int) -> tupl
     return runs * max(1.0, (span + LINE - begin) / LINE), runs
 
 
+def _page_runs(apart: Sequence[tuple[int, int]]) -> float:
+    """On how many pages runs begin, so many at each stride in bytes."""
+    return math.prod(max(1.0, n * min(1.0, stride / PAGE)) for stride, n in apart)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How groups are cut: the vector dim, lanes, and the steps of a group along every dim (all, along scan dims). near:
@@ -170,7 +175,7 @@ class Layout:
     def first(self, k: int, table: PerLine) -> float:
         """Cycles of the first touches of operand `k` in all groups, per line as `table` says."""
         if (k, id(table)) not in self._first:
-            self._first[k, id(table)] = self.met(k, table) + self.jumps(k)
+            self._first[k, id(table)] = self.met(k, table) + self.jumps(k) + self.walks(k)
         return self._first[k, id(table)]
 
     @cached_property
@@ -262,6 +267,31 @@ class Layout:
         # Of what groups share, only the first has to wait.
         new = min(1.0, self._lines[key_of_operand(self.spec, k)][-1] / (self.groups * lines)) if lines else 1.0
         return new * self.groups * apart * each
+
+    def walks(self, k: int) -> float:
+        """What pages of operand `k` cost that are met after so many others that their address is looked up again. What
+        goes across memory along the vector dim, or has sweeps, has that among its lines' costs."""
+        if self.spec.scan_dims or any(o.strides[self.vector] > 1 for o in self.spec.operands):
+            return 0.0
+        # Along one loop pages are met once each, if those of one of its turns are remembered.
+        executions = math.prod(turns for turns, _ in self._loops)
+        pages = self._pages[k][0]
+        for i, (turns, _) in enumerate(self._loops):
+            executions //= turns
+            pages = executions * self._pages[k][i + 1]
+            if sum(own[i + 1] for own in self._pages) > self.target.streams.pages:
+                break
+        return self.target.streams.page * pages
+
+    @cached_property
+    def _pages(self) -> list[list[float]]:
+        """By operand: the pages that a group touches, and that each loop does, innermost first."""
+        every = (self.group, *(s for _, s in self._loops))
+        found = []
+        for o in self.spec.operands:
+            own = [apart_of(o.strides, steps, element_bytes(o.dtype)) for steps in every]
+            found.append([max(span / PAGE, 1.0) * _page_runs(apart) for apart, span in own])
+        return found
 
     def _followed(self, k: int, apart: float) -> float:
         """As many of the runs `apart` of a group as no loop goes on along, of those whose runs are few enough to be

@@ -91,6 +91,7 @@ class Streams:
     Per group of rows: sweep: setting out on one and leaving it; straight: the same, by vector, where it is no loop;
     ramp: pipelined passes at the ends of a loop, for each group under way; lanes: combining those of a reduction; step:
     a value computed once per row; far_op: one of an op that takes long; block: of an online pass, beside a sweep.
+    page: of a page that is not among the last `pages` that were met, in nests that copy whole runs.
     fence: at the end, until what is written past the caches has arrived. Per element: gather, scatter. Per run of an
     output, of half a page or more, that a thread writes beside another's: beside.
     """
@@ -134,6 +135,8 @@ class Streams:
     ramp: float = 20.0
     fence: float = 450.0
     beside: float = 0.0
+    page: float = 0.0
+    pages: int = 64
     counts: Mapping[str, float] = field(default_factory=lambda: OP_COUNTS)
     tables: Mapping[str, int] = field(default_factory=dict)
 
@@ -207,6 +210,7 @@ ZEN5_STREAMS = Streams(
     online=14,
     block=1,
     beside=300,
+    page=4.5,
     counts={**OP_COUNTS, "exp": 14.3, "max": 1.4, "min": 1.4, "erf": 17} | dict.fromkeys(LIBRARY, 1300),
     tables={"erf": 18},
 )

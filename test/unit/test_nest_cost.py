@@ -79,3 +79,29 @@ def test_tables_take_registers() -> None:
         return found[1].vectors
 
     assert vectors(ZEN5) < vectors(replace(ZEN5, streams=replace(ZEN5.streams, tables={})))
+
+
+def heads(rows: int, count: int = 16) -> NestSpec:
+    """Heads of 64 elements of bf16 that are side by side, each of which becomes a matrix."""
+    x, y = f"(bf16, GL, [64, {64 * count}, 1])", f"(bf16, GL, [{64 * rows}, 64, 1])"
+    return NestSpec.parse(f'Map([{count}, {rows}, 64], {x}, {y}, "y = x0", serial)')
+
+
+def walked(spec: NestSpec, rows: str) -> float:
+    """Pages of the input that are looked up."""
+    plan = rows_plan(spec, parse(f"{rows}:\n    pass y"), ZEN5)
+    return RowsModel(spec, ZEN5).layout(plan).walks(0) / ZEN5.streams.page
+
+
+def test_pages_that_are_met_again() -> None:
+    """Once for each head, or for several together; each page once where all that a head touches are remembered."""
+    spec, few = heads(1024), heads(64)
+    assert walked(spec, "rows vector d2 by 2") == 16 * 512
+    assert walked(spec, "rows vector d2 by 2 tile d0 by 4") == 4 * 512
+    assert walked(few, "rows vector d2 by 2") == walked(few, "rows vector d2 by 2 tile d0 by 4") == 32
+    assert NestSearch(ZEN5).solve(spec).schedule.tile[0][0] == "d0"
+
+
+def test_squares_have_pages_among_their_costs() -> None:
+    spec = NestSpec.parse('Map([1024, 1024], (f32, GL, [1, 1024]), (f32, GL, [1024, 1]), "y = x0", serial)')
+    assert walked(spec, "rows vector d1 tile d0 by 16") == 0
