@@ -103,7 +103,7 @@ def build(w: Workload, library: str, threads: int, target: str) -> Call | None:
     """A call of a library (one of LIBRARIES), or None. Raises AssertionError where our result is wrong."""
     x, y = w.arrays()
     if library == "torch":
-        return _torch(w, x, threads)
+        return _torch(w, x, y, threads)
     if library == "numpy":
         view, out = x.reshape(w.shape).transpose(w.perm), y.reshape([w.shape[p] for p in w.perm])
         if w.relu:
@@ -123,16 +123,18 @@ def _compiled(w: Workload, threads: int, target: str, x: np.ndarray, y: np.ndarr
     return lambda: run(x, y)
 
 
-def _torch(w: Workload, x: np.ndarray, threads: int) -> Call | None:
+def _torch(w: Workload, x: np.ndarray, y: np.ndarray, threads: int) -> Call | None:
     if not importlib.util.find_spec("torch"):
         return None
     import torch
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    t = torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) if w.dtype == "bf16" else torch.from_numpy(x)
-    view = t.reshape(w.shape).permute(w.perm)
-    out = torch.empty([w.shape[p] for p in w.perm], dtype=t.dtype)
+    t, out = (
+        torch.from_numpy(a.view(np.int16)).view(torch.bfloat16) if w.dtype == "bf16" else torch.from_numpy(a)
+        for a in (x, y)
+    )
+    view, out = t.reshape(w.shape).permute(w.perm), out.reshape([w.shape[p] for p in w.perm])
     if w.relu:
         return lambda: torch.clamp_min(view, 0, out=out)
     return lambda: out.copy_(view)
