@@ -290,7 +290,8 @@ class MoveAction(Action):
         if self.operand == 1 and (state.layout.pack_width(2) or 1) > 1:
             together = fp.rows > 1
             asked = (1 - together) * (dims["m"] > max(target.pack_rows))
-            cycles = cycles + fp.lines * (together * c.unasked_line - asked * c.asked_line)
+            stream = (1 - together) * c.far_panel if key.far else 0.0
+            cycles = cycles + fp.lines * (together * c.unasked_line - asked * c.asked_line - stream)
         return fixed(cycles * (2 if out else 1))
 
     def _are_streams(self, key: TableKey, dims: Dims, fp: Footprint) -> Any:
@@ -304,6 +305,9 @@ class MoveAction(Action):
         along_k = inner in FUNCTIONS[key.function].reduction
         row = dims[inner] * dtype_bytes(key.dtype_of(self.operand))
         few = (fp.rows > 1) * (fp.rows <= STREAMS[along_k])
+        if along_k:
+            # Each line meets every row of the other operand: beside several it is waited for as any other.
+            few = few * (dims["n" if self.operand == 0 else "m"] <= 1)
         return few * (row >= max(PAGE, state.stride or 0)) * state.unit
 
     def _waits(self, key: TableKey, dims: Dims, lines: Any, target: Target) -> Any:

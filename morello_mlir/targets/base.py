@@ -158,6 +158,8 @@ class Costs:
     #: Where GL is DRAM: what a line of a panel of lhs costs less that comes to L2 alone, while panels stay in the
     #: last-level cache. Kernels ask for the next one (see docs/lowering.md).
     far_asked: float = 0.0
+    #: The same for one panel of rhs alone: it is a stream from end to end.
+    far_panel: float = 0.0
     #: What a row of rhs in place, of elements that are widened, costs for each line beyond four that a kernel takes of
     #: it. Each line takes several loads then, and hardware foresees only so many.
     strip_line: float = 0.0

@@ -74,6 +74,7 @@ _COSTS = replace(
     unasked_line=0.1,
     far_stream=1.7,
     far_asked=5.0,
+    far_panel=1.5,
     strip_line=5.0,
     # A fork and a join take 0.2 us while the pool's threads spin.
     fork_join=1500.0,

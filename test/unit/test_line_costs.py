@@ -139,20 +139,22 @@ def test_panels_in_gl_are_written_back():
 
 
 @pytest.mark.parametrize(
-    ("k", "n", "rhs", "less"),
+    ("m", "k", "n", "rhs", "less"),
     [
-        (8, 2048, "row_major, s8192", True),
-        (9, 2048, "row_major, s8192", False),  # many
-        (1, 2048, "row_major, s8192", False),  # one
-        (8, 512, "row_major", False),  # short ones
-        (8, 2048, "row_major, s16384", False),  # with gaps
-        (2048, 2, "col_major, s8192", True),
-        (2048, 3, "col_major, s8192", False),  # side by side
+        (1, 8, 2048, "row_major, s8192", True),
+        (4, 8, 2048, "row_major, s8192", True),
+        (1, 9, 2048, "row_major, s8192", False),  # many
+        (1, 1, 2048, "row_major, s8192", False),  # one
+        (1, 8, 512, "row_major", False),  # short ones
+        (1, 8, 2048, "row_major, s16384", False),  # with gaps
+        (1, 2048, 2, "col_major, s8192", True),
+        (2, 2048, 2, "col_major, s8192", False),  # beside several rows
+        (1, 2048, 3, "col_major, s8192", False),  # side by side
     ],
 )
-def test_a_few_long_rows_from_memory_are_streams(k: int, n: int, rhs: str, less: bool):
+def test_a_few_long_rows_from_memory_are_streams(m: int, k: int, n: int, rhs: str, less: bool):
     spec = Spec.parse(
-        f"MatmulAccum([1, 1, {k}, {n}], (f32, L2, row_major), (f32, GL, {rhs}), (f32, L2, row_major), serial, far)"
+        f"MatmulAccum([1, {m}, {k}, {n}], (f32, L2, row_major), (f32, GL, {rhs}), (f32, L2, row_major), serial, far)"
     )
     dims = dict(zip(spec.info.dims, spec.dims, strict=True))
     took = []
@@ -190,6 +192,21 @@ def test_a_panel_of_lhs_from_memory_is_asked_for_where_it_comes_alone(lhs: str, 
         target = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0, packed=6.0), far_asked=saved))
         took.append(MoveAction(0, "L2").cost(key_of(spec, target), dims, target) / 1000)
     assert took[0] - took[1] == (5.0 * rows * 256 // 16 if less else 0.0)
+
+
+@pytest.mark.parametrize("n, far, less", [(64, True, True), (128, True, False), (64, False, False)])
+def test_one_panel_of_rhs_from_memory_is_a_stream(n: int, far: bool, less: bool):
+    spec = Spec.parse(
+        f"MatmulAccum([1, 2, 256, {n}], (f32, L2, row_major), (f32, GL, [b, n/64, k, n%64]), (f32, L2, row_major), "
+        f"serial{', far' if far else ''})"
+    )
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    took = []
+    for saved in (0.0, 1.5):
+        target = replace(BASE, costs=replace(BASE.costs, far_panel=saved))
+        key = replace(key_of(spec, target), far=far)
+        took.append(MoveAction(1, "L2").cost(key, dims, target) / 1000)
+    assert took[0] - took[1] == (1.5 * 256 * 64 // 16 if less else 0.0)
 
 
 @pytest.mark.parametrize("m, far, passes", [(4096, True, 0), (8192, True, 7), (8192, False, 0)])
