@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,43 @@ _MAGIC, _ID_AT = b"SQLite format 3\0", 68
 BUSY_SECONDS = 10.0
 
 
-def connect(uri: str) -> sqlite3.Connection:
-    """A connection that begins no transactions, for any thread. Text that is none comes as bytes. `uri`: as SQLite
-    writes it. Raises sqlite3.Error."""
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+class _Connection(sqlite3.Connection):
+    """A connection that knows its file."""
+
+    inode = 0
+
+    def close(self) -> None:
+        self.inode = 0
+        super().close()
+
+
+#: Of this process. Whoever closes any descriptor of a file ends the locks that the process has there: others would take
+#: the file for one that nobody uses, and delete the log of a connection that writes it.
+_connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+
+
+def connect(path: Path, how: str = "") -> sqlite3.Connection:
+    """A connection that begins no transactions, for any thread. Text that is none comes as bytes. how: options, as
+    SQLite writes them behind `?`. Raises sqlite3.Error."""
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}{how}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
+    )
     connection.text_factory = _text
+    connection.inode = inode(path)
+    _connections.add(connection)
     return connection
+
+
+def is_open(path: Path) -> bool:
+    """Whether this process has a connection to the file at `path`, which then is nobody's to open and close beside
+    it."""
+    which = inode(path)
+    return which != 0 and any(connection.inode == which for connection in list(_connections))
 
 
 def _text(raw: bytes) -> str | bytes:
@@ -66,6 +98,8 @@ def is_something_else(path: Path) -> bool:
     devices are none; of a pipe, which is none either, nothing may ever come."""
     if path.exists() and not path.is_file():
         return True
+    if is_open(path):
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -75,7 +109,9 @@ def is_something_else(path: Path) -> bool:
 
 
 def is_memo(path: Path) -> bool:
-    """Whether a file, sound or not, is marked as a memo. Raises OSError."""
+    """Whether a file, sound or not, is marked as a memo (what is open was, when it was opened). Raises OSError."""
+    if is_open(path):
+        return True
     with path.open("rb") as file:
         head = file.read(100)
     return head.startswith(_MAGIC) and head[_ID_AT:].startswith(APPLICATION_ID.to_bytes(4, "big"))
@@ -109,7 +145,7 @@ def is_busy(error: Exception) -> bool:
 
 def vacuum(path: Path, *, alone: bool = False) -> None:
     """Gives unused pages back. alone: without the runs and without a write-ahead log, for a file that is only read."""
-    connection = connect(f"file:{quote(str(path))}")
+    connection = connect(path)
     try:
         if alone:
             connection.execute("DELETE FROM runs")

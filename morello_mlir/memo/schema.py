@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from .database import APPLICATION_ID, ERRORS, connect, is_something_else
 from .version import FORMAT, READABLE
@@ -74,7 +73,7 @@ def connect_writable(path: Path) -> sqlite3.Connection:
     """Raises sqlite3.Error, OSError, ForeignFile."""
     if is_something_else(path):
         raise ForeignFile("it is no memo")
-    connection = connect(f"file:{quote(str(path))}")
+    connection = connect(path)
     try:
         if not _check_format(connection):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -97,7 +96,7 @@ def connect_writable(path: Path) -> sqlite3.Connection:
 
 def connect_to_read(path: Path, how: str) -> sqlite3.Connection:
     """Raises sqlite3.Error, UnicodeDecodeError, ForeignFile."""
-    connection = connect(f"file:{quote(str(path))}?mode=ro{how}")
+    connection = connect(path, f"?mode=ro{how}")
     try:
         if not _check_format(connection):
             raise ForeignFile("there is nothing in it")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..locks import forks_wait_for, lock
-from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, move_aside, named
+from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, is_open, move_aside, named
 from .record import DamagedRecord, Record, Row, row_of
 from .schema import (
     ANSWERS_SCHEMA,
@@ -323,7 +323,7 @@ class Store:
             return None
         # An immutable file is read without locks and without the files that go with a write-ahead log: right for
         # package data and for folders that cannot be written, as long as nobody else is writing there.
-        live = path.with_name(path.name + "-wal").exists()
+        live = path.with_name(path.name + "-wal").exists() or is_open(path)
         try:
             try:
                 return connect_to_read(path, "" if live else "&immutable=1")

@@ -6,6 +6,8 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,7 +18,9 @@ from thread_support import at_once
 
 from morello_mlir.memo import schema
 from morello_mlir.memo import store as store_module
+from morello_mlir.memo.answers import Answer, Answers
 from morello_mlir.memo.database import is_memo
+from morello_mlir.memo.manage import merge, verify
 from morello_mlir.memo.record import encode
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.version import FORMAT, space_of
@@ -62,6 +66,49 @@ def test_larger_records_replace_smaller_ones(path):
     assert [r.shape for r in store.get(SPACE, key)] == ["scale 16x8x16"]
     store.put(SPACE, "small", [small[key]])
     assert [r.shape for r in store.get(SPACE, key)] == ["scale 16x8x16"]
+
+
+def test_another_store_of_the_process_ends_no_locks(path):
+    """Another process that closes the file, and takes itself for its last user, deletes the log."""
+    batch = records(8, 8, 16)
+    first = Store(path)
+    first.put(SPACE, "small", batch[:3])
+    for store in (Store(path), Store(path, writable=False)):
+        assert store.get(SPACE, batch[0].key)
+        store.close()
+
+    # (SQLite in a fork takes the locks of its parent for its own.)
+    use = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM runs').fetchall(); c.close()"
+    subprocess.run([sys.executable, "-c", use, path], check=True, capture_output=True)
+    assert path.with_name(path.name + "-wal").exists()
+    first.put(SPACE, "small", batch[3:])
+    assert same(Store(path), batch)
+
+
+def test_two_writers_and_a_merge(path, tmp_path):
+    """All that any of them has said was written is there."""
+    batch = records(8, 8, 16)
+    source = Store(tmp_path / "source")
+    source.put("other/1", "small", batch)
+
+    def write(who: str) -> None:
+        stores = [Store(path) for _ in range(0, len(batch), 5)]
+        for i, store in zip(range(0, len(batch), 5), stores, strict=True):
+            store.put(f"{who}/1", "small", batch[i : i + 5])
+            Answers(store).put(Answer(f"{who}/1", f"goal {i}", "a schedule", i))
+            if i % 2:
+                store.close()
+
+    children = [in_child(partial(write, who)) for who in "ab"]
+    children.append(in_child(lambda: merge(Store(path), Store(source.path, writable=False))))
+    for child in children:
+        os.waitpid(child, 0)
+    store = Store(path)
+    for who in "ab":
+        assert {r.key for r in store.rows(f"{who}/1")} == {r.key for r in batch}
+        assert all(Answers(store).get(f"{who}/1", f"goal {i}") for i in range(0, len(batch), 5))
+    assert {r.key for r in store.rows("other/1")} == {r.key for r in batch}
+    assert verify(store, 0).damaged == 0 and not path.with_name(path.name + ".damaged").exists()
 
 
 def test_nothing_is_lost_to_kills(path):
