@@ -25,10 +25,10 @@ class MorelloGroup(Pass):
 
     On tensors, prepare for it what bufferization would make costly: a contraction gets a zero fill of its own
     instead of a shared one or a constant, and reads transposed and broadcast inputs where they come from, as the
-    elementwise ops do. Where there are any of these, another tensor that the contraction adds to is added by such an
-    op. Without a schedule of its own a contraction has its batch outermost, and makes its result as its only reader, a
-    copy, has it; one of bytes has the channels of constant filters innermost. Meaning is preserved. The tags survive
-    bufferization; ops without one are left as they are.
+    elementwise ops do; scalars that are no constants become operands. Where there are any of these, another tensor that
+    the contraction adds to is added by such an op. Without a schedule of its own a contraction has its batch outermost,
+    and makes its result as its only reader, a copy, has it; one of bytes has the channels of constant filters
+    innermost. Meaning is preserved. The tags survive bufferization; ops without one are left as they are.
     """
 
     name: ClassVar[str] = "morello-group"
@@ -41,6 +41,7 @@ class MorelloGroup(Pass):
     def run(self, op: Any) -> None:
         if self.prepare:
             lifting.reshape_first(op)
+            lifting.scalars_as_operands(op)
             lifting.masks_apart(op)
             lifting.own_empties(op)
             lifting.without_zero_points(op)

@@ -6,6 +6,7 @@
 from .aliases import Aliases, enclosing_module, nested_ops
 from .constants import with_constants
 from .explain import aliases_around, explain, survey
+from .given import scalars_as_operands
 from .inputs import (
     add_afterwards,
     erase_unused,
@@ -49,6 +50,7 @@ __all__ = [
     "read_through_copies",
     "reshape_first",
     "result_as_copied",
+    "scalars_as_operands",
     "survey",
     "with_constants",
     "without_zero_points",
