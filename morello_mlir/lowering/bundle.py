@@ -21,12 +21,14 @@ class Ask:
 
     `broadcast_fma`: the panel that comes after its own. All of the `trips` kernels that read one panel of rhs ask for a
     part of the next, from element `at` of rhs on; or, where `lines` says how many an iteration, of the next panel of
-    lhs, from element `at` of lhs on. `dot_fma`: the rows of the next tile, from element `at` of lhs on.
+    lhs, from element `at` of lhs on; or, where `steps` says how many k steps ahead, the rows of its own panel.
+    `dot_fma`: the rows of the next tile, from element `at` of lhs on.
     """
 
     at: Index
     trips: int = 1
     lines: int = 0
+    steps: int = 0
 
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).

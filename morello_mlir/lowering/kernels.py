@@ -77,9 +77,9 @@ def broadcast_fma(
     if whole:
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
-            if ask:
+            if ask and not ask.steps:
                 _ask_next(b, a if ask.lines else w, ask, s, (k, step))
-            elif ahead := _ahead(s, tile, rhs):
+            elif ahead := ask.steps if ask else _ahead(s, tile, rhs):
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))
                 _ask(b, w, b.mul(last, s.rhs_step), s, step)

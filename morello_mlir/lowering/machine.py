@@ -18,8 +18,8 @@ class Machine:
 
     lanes: elements of that type in a vector register. registers: how many there are. masks: a store under a mask costs
     what a store costs (AVX-512); elsewhere a partial vector is stored in pieces, since AVX2's masked stores are slow on
-    some cores. in_flight: multiply-adds that must be under way at once. shuffles: they run beside multiply-adds. l2:
-    bytes of that cache that schedules count on.
+    some cores. in_flight: multiply-adds that must be under way at once. shuffles: they run beside multiply-adds. l2,
+    l3: bytes of those caches that schedules count on.
     """
 
     dtype: str
@@ -29,6 +29,7 @@ class Machine:
     in_flight: int
     shuffles: bool = False
     l2: int = 1 << 20
+    l3: int = 1 << 25
 
     @property
     def vector_bytes(self) -> int:
@@ -38,7 +39,8 @@ class Machine:
     def of(target: Target, dtype: str) -> Machine:
         masks = "+avx512vl" in target.features
         flight, l2 = in_flight(target), target.l2.lines * LINE
-        return Machine(dtype, target.lanes(dtype), target.registers, masks, flight, target.shuffles, l2)
+        lanes, l3 = target.lanes(dtype), target.l3_bytes
+        return Machine(dtype, lanes, target.registers, masks, flight, target.shuffles, l2, l3)
 
     def vector(self, lanes: int | None = None, dtype: str | None = None) -> str:
         """The MLIR type of a vector of `lanes` elements (None: a register of sums) of `dtype` (None: that of sums)."""

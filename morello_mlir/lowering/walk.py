@@ -39,6 +39,9 @@ from .plan import (
 from .registers import add_up, emit_registers
 from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, View, operand_in
 
+#: Lines between asking for one of the last-level cache and using it.
+_AHEAD = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Env:
@@ -304,9 +307,11 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
     """
     if plan.dim == "n" and env.ask and env.ask.lines and _is_tile(body):
         return _share(b, plan, body, env.ask, iv)
+    lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
+    if plan.dim == "n":
+        return _own_rows(b, body, rhs)
     if plan.dim != "m":
         return None
-    lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
     _, m, _, n = body.sizes
     if isinstance(body, Leaf) and body.kernel in DOTS:
         is_last, room = iv == plan.full, 2 * m + n <= m * n
@@ -318,6 +323,18 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
     trips = plan.full // plan.size + (plan.rest is not None)
     part = rhs.sizes[1] * rhs.packed[1] // trips
     return Ask(b.add(b.mul(b.div(iv, plan.size), part), rhs.strides[1]), trips)
+
+
+def _own_rows(b: Builder, body: Plan, rhs: View) -> Ask | None:
+    """What tiles of few rows ask for, each of which reads other panels of `rhs`, all packed ahead, from the last-level
+    cache: their own rows. Panels that come from L2 are read slower with more loads beside them, and those from memory
+    no faster: hardware foresees both."""
+    size = rhs.sizes[1] * rhs.sizes[2] * dtype_bytes(rhs.dtype)
+    if not rhs.ahead or not _is_tile(body) or not b.machine.l2 < size < b.machine.l3 // 2:
+        return None
+    _, m, _, n = body.sizes
+    vectors, lines = -(-n // b.machine.lanes), -(-n * dtype_bytes(rhs.dtype) // LINE)
+    return Ask(0, steps=-(-_AHEAD // lines)) if m + vectors + lines > m * vectors else None
 
 
 def _is_tile(plan: Plan) -> bool:

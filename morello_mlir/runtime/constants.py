@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..aligned import aligned
+from ..aligned import lasting
 from .elements import Element, element_of
 
 #: Smaller constants are worth more to LLVM's optimiser than they cost.
@@ -91,10 +91,10 @@ class Constants:
             size = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value).shape[0]
             symbol = f"{_PANELS}{len(found)}"
             if name.startswith((OWN, ONCE)):
-                found[symbol] = aligned(size)
+                found[symbol] = lasting(size)
             else:
                 if name not in self._panels:
-                    self._panels[name] = aligned(size)
+                    self._panels[name] = lasting(size)
                 found[symbol] = self._panels[name]
             _declare(module, op, symbol)
             if name.startswith(PREFIX):
@@ -149,7 +149,7 @@ def _contents(attribute: Any, type_: Any) -> np.ndarray | None:
     data = _bytes(attribute, element.dtype, count)
     if data is None or len(data) != count * element.size:
         return None
-    room = aligned(len(data))
+    room = lasting(len(data))
     room[:] = np.frombuffer(data, np.uint8)
     return room
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from morello_mlir.errors import InputError
 
-from ..aligned import aligned
+from ..aligned import lasting
 from .arguments import as_array, check_array, native
 from .build import copy_of
 from .objects import data_address
@@ -118,7 +118,7 @@ def _data(value: Any, parameter: Parameter, where: str) -> np.ndarray:
     check_array(array, replace(parameter, written=False), where)
     if array.dtype.isnative and array.flags.c_contiguous and not _is_writable(array) and data_address(array) % 64 == 0:
         return array
-    room = aligned(array.nbytes).view(native(array.dtype)).reshape(array.shape)
+    room = lasting(array.nbytes).view(native(array.dtype)).reshape(array.shape)
     room[...] = array
     return room
 
