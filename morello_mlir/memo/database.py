@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ..locks import lock
+
 #: Marks a file as ours (`PRAGMA application_id`): "MORM".
 APPLICATION_ID = 0x4D4F524D
 #: What SQLite files begin with, and where the application id is.
@@ -30,6 +32,8 @@ class _Connection(sqlite3.Connection):
 #: Of this process. Whoever closes any descriptor of a file ends the locks that the process has there: others would take
 #: the file for one that nobody uses, and delete the log of a connection that writes it.
 _connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+#: Held while these are listed or added to: threads open files of their own.
+_listing = lock()
 
 
 def connect(path: Path, how: str = "") -> sqlite3.Connection:
@@ -45,7 +49,8 @@ def connect(path: Path, how: str = "") -> sqlite3.Connection:
     )
     connection.text_factory = _text
     connection.inode = inode(path)
-    _connections.add(connection)
+    with _listing:
+        _connections.add(connection)
     return connection
 
 
@@ -53,7 +58,8 @@ def is_open(path: Path) -> bool:
     """Whether this process has a connection to the file at `path`, which then is nobody's to open and close beside
     it."""
     which = inode(path)
-    return which != 0 and any(connection.inode == which for connection in list(_connections))
+    with _listing:
+        return which != 0 and any(connection.inode == which for connection in _connections)
 
 
 def _text(raw: bytes) -> str | bytes:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import weakref
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from memo_support import SMALL, in_child, records, search_with
 from thread_support import at_once
 
-from morello_mlir.memo import schema
+from morello_mlir.memo import database, schema
 from morello_mlir.memo import store as store_module
 from morello_mlir.memo.answers import Answer, Answers
 from morello_mlir.memo.database import is_memo
@@ -393,7 +394,8 @@ def test_a_log_where_nothing_can_be_written(path, index, monkeypatch, caplog):
     if not index:
         path.with_name("memo.sqlite-shm").unlink()
         real = schema.connect
-        monkeypatch.setattr(schema, "connect", lambda uri: real(uri if "immutable" in uri else "file:/nowhere/x"))
+        nowhere = Path("/nowhere/x")
+        monkeypatch.setattr(schema, "connect", lambda path, how="": real(path if "immutable" in how else nowhere, how))
     store = Store(path, writable=False)
     assert [len(store.get(SPACE, b.key)) for b in batch] == [int(index)] * len(batch)
     assert len(caplog.records) == 1 - index
@@ -409,6 +411,30 @@ def test_an_empty_file_on_a_full_disk_is_one_warning(path, monkeypatch, caplog):
     store, batch = Store(path), records(8, 8, 16)
     put_all(store, batch)
     assert same(store, batch) and len(caplog.records) == 1 and "full" in caplog.text
+
+
+def test_threads_that_open_files_while_others_look_for_one(tmp_path, monkeypatch):
+    """A set that grows while it is listed is an error."""
+    monkeypatch.setattr(database, "_connections", weakref.WeakSet())
+    kept, before = [database.connect(tmp_path / "0")], sys.getswitchinterval()
+
+    def opens() -> None:
+        kept.extend(database.connect(tmp_path / str(i)) for i in range(1, 300))
+
+    def looks() -> None:
+        for _ in range(100_000):
+            assert database.is_open(tmp_path / "0")
+            if len(kept) == 300:
+                return
+
+    sys.setswitchinterval(1e-6)
+    try:
+        at_once([opens, looks, looks])
+    finally:
+        sys.setswitchinterval(before)
+    for connection in kept:
+        connection.close()
+    assert not any(database.is_open(tmp_path / str(i)) for i in range(300))
 
 
 def test_runs_are_counted(path):
