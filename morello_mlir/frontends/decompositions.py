@@ -32,6 +32,9 @@ def table() -> dict[Any, Callable[..., Any]]:
         found.pop(kept, None)
     composed = extremes.table() | moves.table() | transformer.table()
     ours: dict[Any, Callable[..., Any]] = composed | {
+        _aten.mm.default: _product,
+        _aten.bmm.default: _product,
+        _aten.addmm.default: _addmm,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _log_softmax,
         _aten._safe_softmax.default: _safe_softmax,
@@ -56,6 +59,20 @@ def _either(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..
         return theirs(*args, **kwargs) if y is NotImplemented else y
 
     return decomposition
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Of bytes, which wrap around as torch's do: torch-mlir takes them for quantised numbers, and ends the process."""
+    if a.dtype not in (torch.int8, torch.uint8):
+        return NotImplemented
+    return torch.matmul(a.to(torch.int32), b.to(torch.int32)).to(a.dtype)
+
+
+def _addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    if a.dtype not in (torch.int8, torch.uint8):
+        return NotImplemented
+    product = torch.matmul(a.to(torch.int32), b.to(torch.int32))
+    return (c.to(torch.int32) * int(beta) + product * int(alpha)).to(a.dtype)
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:

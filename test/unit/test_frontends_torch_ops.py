@@ -18,6 +18,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch_support import HALF, check, randn  # noqa: E402
 
+from morello_mlir.errors import CompileError  # noqa: E402
 from morello_mlir.frontends import EagerFallback  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -486,3 +487,16 @@ def test_double_precision():
 def test_no_elements():
     check(lambda x: F.relu(x) + 1, randn(0, 3))
     check(lambda x: math.pi * x.sum(0), randn(0, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_products_of_bytes_wrap_around(dtype):
+    x, y = (torch.randint(-128 if dtype.is_signed else 0, 128, (5, 5)).to(dtype) for _ in range(2))
+    for function in (torch.mm, lambda x, y: torch.bmm(x[None], y[None]), lambda x, y: F.linear(x, y, x[0])):
+        check(function, x, y, tolerance=0)
+
+
+def test_convolutions_of_bytes_are_refused():
+    x = torch.ones(1, 2, 5, dtype=torch.int8)
+    with pytest.raises(CompileError, match="of bytes"):
+        check(lambda x: F.conv1d(x, x[:, :, :3]), x)
