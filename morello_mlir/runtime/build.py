@@ -237,9 +237,9 @@ class _Builder:
         text = translate_module_to_llvmir(self.module.operation)
         layout = wrapper.layout_of(signature, status=bool(assertions))
         text += wrapper.packet_wrapper(signature, _symbol(signature.name), layout, bare=bare)
-        direct = fastcall.serves(signature) and not assertions
+        direct = fastcall.serves(signature, asserts=bool(assertions))
         if direct and fastcall.FIELDS is not None:
-            text += fastcall.python_wrapper(signature, fastcall.FIELDS)
+            text += fastcall.python_wrapper(signature, fastcall.FIELDS, asserts=bool(assertions))
         return text, layout, assertions, direct
 
     def _lowered_entry(self, signature: Signature) -> tuple[Any, bool]:

@@ -4,7 +4,7 @@
 every argument is a numpy array of the right dtype and shape, C-contiguous, aligned, and writable where the program
 writes to it, by reading the array objects, and that what is written to overlaps no other; makes the results' arrays;
 releases the interpreter lock; and runs the program. Anything else it hands to the general path, a Python callable,
-which is what it is bound to.
+which is what it is bound to; so it does after an assertion that failed.
 `morello.python.into` takes `out` as one more argument, an array or a tuple of arrays, checks these arrays in the same
 way, and returns them instead of new ones. It is a module of its own, for those who ask for it.
 
@@ -91,25 +91,29 @@ def _agrees(fields: Fields, array: np.ndarray) -> bool:
 FIELDS: Fields | None = _find()
 
 
-def serves(signature: Signature) -> bool:
-    """Whether a program can be entered this way: plain static arrays in, memory of results supplied by the caller."""
+def serves(signature: Signature, *, asserts: bool = False) -> bool:
+    """Whether a program can be entered this way: plain static arrays in, memory of results supplied by the caller.
+
+    asserts: whether it has assertions: it runs again where one fails, which it must not if it writes to arguments."""
+    if asserts and any(p.written for p in signature.inputs):
+        return False
     return FIELDS is not None and all(p.is_plain for p in signature.parameters) and not signature.results
 
 
 # ---- the code ------------------------------------------------------------------------------------------------------
 
 
-def python_wrapper(signature: Signature, fields: Fields) -> str:
-    """The LLVM IR text of `morello.python`."""
-    return _entry(PYTHON_ENTRY, signature, _Checks(fields))
+def python_wrapper(signature: Signature, fields: Fields, *, asserts: bool = False) -> str:
+    """The LLVM IR text of `morello.python`. asserts: whether the program has assertions."""
+    return _entry(PYTHON_ENTRY, signature, _Checks(fields), asserts)
 
 
-def into_wrapper(signature: Signature, fields: Fields) -> str:
+def into_wrapper(signature: Signature, fields: Fields, *, asserts: bool = False) -> str:
     """The LLVM IR text of a module with `morello.python.into`, which imports `morello.call`."""
-    return f'declare void @"{PACKET_ENTRY}"(ptr)\n{_entry(INTO_ENTRY, signature, _Checks(fields))}'
+    return f'declare void @"{PACKET_ENTRY}"(ptr)\n{_entry(INTO_ENTRY, signature, _Checks(fields), asserts)}'
 
 
-def _entry(name: str, signature: Signature, code: _Checks) -> str:
+def _entry(name: str, signature: Signature, code: _Checks, asserts: bool) -> str:
     """The text of one of them, and of what it refers to."""
     into = name == INTO_ENTRY
     inputs, outputs = signature.inputs, _outputs(signature)
@@ -130,9 +134,14 @@ def _entry(name: str, signature: Signature, code: _Checks) -> str:
     for i, pointer in enumerate(data):
         code.line(f"%s{i} = getelementptr ptr, ptr %packet, i64 {i}")
         code.line(f"store ptr {pointer}, ptr %s{i}")
+    if asserts:
+        code.line(f"%status = getelementptr ptr, ptr %packet, i64 {len(data)}")
+        code.line("store i64 0, ptr %status")
     code.line("%thread = call ptr @PyEval_SaveThread()")
     code.line(f'call void @"{PACKET_ENTRY}"(ptr %packet)')
     code.line("call void @PyEval_RestoreThread(ptr %thread)")
+    if asserts:
+        code.require_success([] if into else results)
     code.give_back(results, owned=not into)
     body = "\n".join(code.lines)
     globals_ = "\n".join(f"@{name} = external global i8" for name in sorted(code.objects))
@@ -148,7 +157,7 @@ declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
 {globals_}
 define ptr @"{name}"(ptr %self, ptr %args, i64 %count) {{
-  %packet = alloca [{max(len(data), 1)} x ptr]
+  %packet = alloca [{max(len(data) + asserts, 1)} x ptr]
   %counted = icmp eq i64 %count, {len(inputs) + into}
   br i1 %counted, label %start, label %general
 start:
@@ -191,6 +200,18 @@ class _Checks:
         self._count += 1
         self.line(f"br i1 {condition}, label %l{self._count}, label %general")
         self.lines.append(f"l{self._count}:")
+
+    def require_success(self, results: list[str]) -> None:
+        """Go on only where no assertion has failed; the general path, which runs the program again, says which.
+
+        results: arrays that nobody needs then."""
+        self.line(f"%clear = icmp eq i64 {self.value('load i64, ptr %status')}, 0")
+        self.line("br i1 %clear, label %success, label %failure")
+        self.lines.append("failure:")
+        for each in results:
+            self.line(f"call void @Py_DecRef(ptr {each})")
+        self.line("br label %general")
+        self.lines.append("success:")
 
     def is_a(self, value: str, type_: str) -> str:
         """Whether an object is of a type, and not of one derived from it."""

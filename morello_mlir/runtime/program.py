@@ -95,7 +95,7 @@ class Program:
         """
         if not self.build.direct or not self._outputs or fastcall.FIELDS is None:
             return self._into
-        ir = fastcall.into_wrapper(self.signature, fastcall.FIELDS)
+        ir = fastcall.into_wrapper(self.signature, fastcall.FIELDS, asserts=bool(self.build.assertions))
         imports = self._python_symbols() | {PACKET_ENTRY: self.entry_address}
         library = jit.load(ir, (fastcall.INTO_ENTRY,), jit.Options(vectorize=False, level=1), self._cache, imports)
         # Threads that ask at once may get one each.

@@ -13,7 +13,7 @@ from thread_support import at_once
 import morello_mlir
 from morello_mlir.errors import InputError
 from morello_mlir.runtime import fastcall
-from morello_mlir.runtime.program import Program
+from morello_mlir.runtime.program import AssertionFailed, Program
 
 ADD = """
 func.func @add(%a: memref<2x3xf32>, %b: memref<2x3xf32>) {
@@ -34,6 +34,22 @@ func.func @two(%a: tensor<3xf32>, %b: tensor<2xi32>) -> (tensor<2xi32>, tensor<3
   %f = tensor.empty() : tensor<2xi32>
   %d = linalg.add ins(%b, %b : tensor<2xi32>, tensor<2xi32>) outs(%f : tensor<2xi32>) -> tensor<2xi32>
   return %d, %n : tensor<2xi32>, tensor<3xf32>
+}
+"""
+
+POSITIVE = """
+func.func @positive(%a: tensor<3xi32>) -> tensor<3xi32> {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<3xi32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : tensor<3xi32>) outs(%e : tensor<3xi32>) {
+  ^bb0(%x: i32, %y: i32):
+    %good = arith.cmpi sgt, %x, %zero : i32
+    cf.assert %good, "not positive"
+    %s = arith.addi %x, %x : i32
+    linalg.yield %s : i32
+  } -> tensor<3xi32>
+  return %d : tensor<3xi32>
 }
 """
 
@@ -156,3 +172,32 @@ def test_threads_run_it_at_once(add):
     outs = [ones() for _ in range(8)]
     at_once([lambda o=o: [add(ones(), o) for _ in range(100)] for o in outs])
     assert all((o == 101).all() for o in outs)
+
+
+def test_an_assertion_that_fails():
+    """The general path says which; nothing is left behind."""
+    function = morello_mlir.compile(POSITIVE).positive
+    good, bad, out = np.array([1, 2, 3], np.int32), np.array([1, 0, 3], np.int32), np.zeros(3, np.int32)
+    assert type(function.program().call) is type(len)
+    assert function(good).tolist() == function(good, out=out).tolist() == [2, 4, 6]
+    before = [sys.getrefcount(x) for x in (good, bad, out, np.ndarray, good.dtype)]
+    for _ in range(100):
+        for more in ({}, {"out": out}):
+            with pytest.raises(AssertionFailed, match="not positive"):
+                function(bad, **more)
+            function(good, **more)
+    del more
+    after = [sys.getrefcount(x) for x in (good, bad, out, np.ndarray, good.dtype)]
+    assert after[:3] == before[:3] and all(abs(x - y) < 50 for x, y in zip(after[3:], before[3:], strict=True))
+
+
+def test_what_is_written_is_not_run_twice():
+    check = '  %z = arith.constant 0 : index\n  %i = memref.load %t[%z] : memref<1xi1>\n  cf.assert %i, "no"\n'
+    written = ADD.replace("func.func @add(", "func.func @add(%t: memref<1xi1>, ")
+    written = written.replace("  linalg.generic", f"{check}  linalg.generic", 1)
+    add = morello_mlir.compile(written).add
+    b = ones()
+    assert add(np.array([True]), ones(), b) is None and (b == 2).all()
+    with pytest.raises(AssertionFailed, match="no"):
+        add(np.array([False]), ones(), b)
+    assert type(add.program().call) is not type(len) and (b == 2).all()
