@@ -7,10 +7,11 @@ from dataclasses import replace
 from ..errors import ScheduleError
 from ..search.nest_steps import Partial, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children
-from ..targets import Target
+from ..targets import LINE, Target
+from .ops import element_bytes
 from .plan import dim_of, rows_plan, value_of
 from .rewrite import Child, Rewritten, partial, reciprocal_body, same, staged, tiled
-from .spec import NestSpec
+from .spec import NestSpec, Operand
 from .touch import levels
 
 #: The share of the last-level cache that operands may take to be found there.
@@ -24,9 +25,16 @@ def goal(spec: NestSpec, target: Target) -> NestSpec:
     near = next((memory for memory, capacity in levels(target) if size <= capacity), None)
     if near is not None:
         rank = ("L1", "L2", "GL").index
-        moved = [o if rank(o.memory) < rank(near) else replace(o, memory=near) for o in spec.operands]
+        # Of a table that no cache holds, other rows are read the next time.
+        near_by = [rank(o.memory) < rank(near) or not _fits(o, spec, target) for o in spec.operands]
+        moved = [o if stays else replace(o, memory=near) for o, stays in zip(spec.operands, near_by, strict=True)]
         return replace(spec, operands=tuple(moved))
     return replace(spec, far=spec.far or size > FAR * target.l3_bytes)
+
+
+def _fits(o: Operand, spec: NestSpec, target: Target) -> bool:
+    """Whether all of an operand stays in the caches: of tables, a nest reads a part."""
+    return not o.axes or o.span(spec.dims) * element_bytes(o.dtype) <= target.l2.lines * LINE
 
 
 def rewritten(spec: NestSpec, node: Node, target: Target) -> Rewritten:

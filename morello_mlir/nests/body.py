@@ -28,14 +28,18 @@ from .ops import (
     number,
 )
 
+#: What reads an input.
+READS = ("input", "gather")
+
 #: Values of the largest bodies.
 MAX_VALUES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value: `op` of the values with the numbers `args`. attr: which input (input), the text of a constant (const),
-    the dim (index), the predicate (cmp); None elsewhere. Reductions are called `reduce_sum` and so on."""
+    """One value: `op` of the values with the numbers `args`. attr: which input (input, gather), the text of a
+    constant (const), the dim (index), the predicate (cmp); None elsewhere. Reductions are called `reduce_sum` and so
+    on."""
 
     op: str
     args: tuple[int, ...]
@@ -48,7 +52,7 @@ class Value:
 
     @property
     def is_leaf(self) -> bool:
-        return self.op in ("input", "const", "index")
+        return self.op in ("input", "gather", "const", "index")
 
     @property
     def number(self) -> float | int:
@@ -78,8 +82,11 @@ class Body:
             raise SpecError("the body needs outputs, and each must be one of its values")
         types: dict[int | str | None, str] = {}
         for value in self.values:
-            if value.op == "input" and types.setdefault(value.attr, value.dtype) != value.dtype:
+            if value.op in READS and types.setdefault(value.attr, value.dtype) != value.dtype:
                 raise SpecError(f"input x{value.attr} has two types")
+        tables = [v.attr for v in self.values if v.op == "gather"]
+        if len(set(tables)) < len(tables) or any(v.op == "input" and v.attr in tables for v in self.values):
+            raise SpecError("a table is read at one place: it is an input again for another")
 
     # ------------------------------------------------------------ questions
 
@@ -99,7 +106,25 @@ class Body:
     @cached_property
     def inputs(self) -> dict[int, int]:
         """The value of each input that is used."""
-        return {int(v.attr or 0): i for i, v in enumerate(self.values) if v.op == "input"}
+        return {int(v.attr or 0): i for i, v in enumerate(self.values) if v.op in READS}
+
+    @cached_property
+    def gathers(self) -> tuple[int, ...]:
+        return tuple(i for i, v in enumerate(self.values) if v.op == "gather")
+
+    @cached_property
+    def places(self) -> frozenset[int]:
+        """Values that only say which places of tables are read."""
+        if not self.gathers:
+            return frozenset()
+        elements: set[int] = set()
+        todo = list(self.outputs)
+        while todo:
+            at = todo.pop()
+            if at not in elements:
+                elements.add(at)
+                todo += () if self.values[at].op == "gather" else self.values[at].args
+        return frozenset(range(len(self.values))) - elements
 
     def depends(self, value: int) -> frozenset[int]:
         """The values that `value` is made of, itself included."""
@@ -119,6 +144,8 @@ class Body:
                 out.append(inputs[int(value.attr or 0)])
             elif value.op == "index":
                 out.append(frozenset((int(value.attr or 0),)))
+            elif value.op == "gather":
+                out.append(inputs[int(value.attr or 0)].union(*(out[a] for a in value.args)))
             else:
                 along = frozenset().union(*(out[a] for a in value.args))
                 out.append(along - scan if value.reduces else along)
@@ -148,7 +175,7 @@ class Body:
         op = ELEMENTWISE.get(value.op)
         if op is None or not op.commutes:
             return value.args
-        kinds = {"input": 1, "index": 1, "const": 2}
+        kinds = {"input": 1, "gather": 1, "index": 1, "const": 2}
         return tuple(sorted(value.args, key=lambda a: (kinds.get(self.values[a].op, 0), digests[a])))
 
     def _post_order(self, digests: Sequence[str]) -> list[int]:
@@ -242,6 +269,10 @@ def _need_kind(need, kind: str, dtype: str) -> None:  # type: ignore[no-untyped-
 
 
 def _check_special(value: Value, types: Sequence[str], need) -> None:  # type: ignore[no-untyped-def]
+    if value.op == "gather":
+        need(isinstance(value.attr, int) and value.attr >= 0, "needs the number of an input")
+        need(len(types) > 0 and set(types) <= {"i32", "i64"}, "places are i32 or i64, one for each axis")
+        return
     counts = {"cast": 1, "ucast": 1, "bitcast": 1, "cmp": 2, "select": 3}
     need(len(types) == counts.get(value.op, 0), "wrong number of operands")
     if value.op in ("input", "index"):
@@ -291,6 +322,10 @@ class BodyBuilder:
 
     def input(self, k: int, dtype: str) -> int:
         return self.add(Value("input", (), dtype, k), ())
+
+    def gather(self, k: int, places: Sequence[int], dtype: str) -> int:
+        """The element of input `k`, a table, at these places along its axes."""
+        return self.add(Value("gather", (), dtype, k), places)
 
     def const(self, value: float, dtype: str) -> int:
         return self.add(Value("const", (), dtype, literal(value, dtype)), ())

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import SpecError
 from .body import Body, Value
 from .ops import REDUCE, element_bytes, is_float, numpy_type
+from .tables import gathered
 
 _erf = np.vectorize(math.erf, otypes=[float])
 
@@ -67,15 +68,17 @@ def evaluate(
     body: Body, arrays: Sequence[np.ndarray], scan_axes: Sequence[int], *, wide: bool = False
 ) -> list[np.ndarray]:
     """The outputs of `body`. arrays: the inputs, all of one rank, of size 1 along axes along which they do not vary (of
-    at least one the size elsewhere). scan_axes: what reductions run over; these axes have size 1 in their results.
+    at least one the size elsewhere); tables have their own as further ones. scan_axes: what reductions run over;
+    these axes have size 1 in their results.
 
     wide: floats are computed and returned in f64. f16 and bf16 are computed in f32 and rounded after every op; their
     sums and products are rounded once, at the end.
     """
-    rank = max((a.ndim for a in arrays), default=0)
-    if any(a.ndim != rank for a in arrays):
+    axes = {body.values[v].attr: len(body.values[v].args) for v in body.gathers}
+    shapes = [a.shape[: a.ndim - axes.get(k, 0)] for k, a in enumerate(arrays)]
+    if len({len(s) for s in shapes}) > 1:
         raise SpecError("the arrays must have one rank")
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    shape = np.broadcast_shapes(*shapes)
     run = _Run(shape, tuple(scan_axes), wide)
     values: list[np.ndarray] = []
     with np.errstate(all="ignore"):
@@ -101,6 +104,8 @@ class _Run:
         out = self.type(value.dtype)
         if value.op == "input":
             return np.asarray(arrays[int(value.attr or 0)]).astype(out)
+        if value.op == "gather":
+            return gathered(np.asarray(arrays[int(value.attr or 0)]), args).astype(out)
         if value.op == "const":
             one = np.array(value.number, np.int64 if not is_float(value.dtype) else np.float64)
             return one.astype(out).reshape((1,) * len(self.shape))

@@ -215,7 +215,7 @@ class Instructions:
     def _reads(self, v: int, units: Sequence[int], side: dict[int, int], layout: Layout) -> float:
         """How often a loaded value is read in a sweep: what several points of a tile find at one place, once."""
         value = self.spec.body.values[v]
-        if value.op != "input":
+        if value.op != "input":  # what is stored, or in a table
             return self.instances(v, units, side)
         strides = self.spec.inputs[int(value.attr or 0)].strides
         steps = [s * (layout.lanes if d == layout.vector else 1) for d, s in enumerate(strides)]
@@ -245,6 +245,9 @@ class Instructions:
 
     def _access(self, w: Work, v: int, n: float, layout: Layout, counts: Sequence[int]) -> None:
         value, stride = self.spec.body.values[v], 1
+        if value.op == "gather":
+            self._gather(w, v, n, layout)
+            return
         if value.op == "input":
             strides = self.spec.inputs[int(value.attr or 0)].strides
             stride, found = strides[layout.vector], square(strides, layout.vector, counts, layout.lanes)
@@ -264,6 +267,16 @@ class Instructions:
             w.instructions += n * (stride - 1) + loads
         else:
             w.extra += n * layout.lanes * self.s.gather
+
+    def _gather(self, w: Work, v: int, n: float, layout: Layout) -> None:
+        """Of elements of a table: along the vector dim as any others, where all of them are at one place."""
+        value = self.spec.body.values[v]
+        stride = self.spec.inputs[int(value.attr or 0)].strides[layout.vector]
+        if stride > 1 or any(layout.vector in self.spec.varies[a] for a in value.args):
+            w.extra += n * layout.lanes * self.s.gather
+        else:
+            w.loads += n
+            w.instructions += n
 
     def _transposes(self, w: Work, n: float, width: int, layout: Layout) -> int:
         """Counts what transposing `n` vectors in squares of `width` takes; returns loads or stores a vector."""

@@ -70,9 +70,9 @@ def _table() -> dict[str, Op]:
 #: Elementwise ops whose operands and result have one type. `max`, `min` of floats are NaN where either is (arith's
 #: maximumf), `maxnum`, `minnum` the other where one is; of integers, signed. `round` goes to the even neighbour.
 ELEMENTWISE = _table()
-#: Ops with a type, a predicate, or operands of several types. cast: a number to the nearest of another type (signed;
-#: floats to integers towards zero); bitcast: the same bits.
-SPECIAL = ("input", "const", "index", "cast", "ucast", "bitcast", "cmp", "select")
+#: Ops with a type, a predicate, or operands of several types. gather: an element of a table (see `tables`). cast: a
+#: number to the nearest of another type (signed; floats to integers towards zero); bitcast: the same bits.
+SPECIAL = ("input", "gather", "const", "index", "cast", "ucast", "bitcast", "cmp", "select")
 #: Reductions over all scan dims, by the name of their text, and which types they take. Of no elements: 0, 1, the least,
 #: the largest. `argmax(v, p)`: the smallest p where v is largest (NaN is larger and smaller than all, the first of
 #: several by p); the `num` kinds pass over NaN, and are 0 where nothing is larger (smaller) than -inf (inf).

@@ -20,7 +20,7 @@ from ..cached import cached_property
 from ..errors import ScheduleError, SpecError
 from ..search.nest_steps import SCRATCH, Pass, Rows
 from ..targets import Target
-from .body import Body
+from .body import READS, Body
 from .online import MAXIMA, Scaling, scalings
 from .ops import element_bytes
 from .spec import NestSpec
@@ -146,8 +146,14 @@ def value_of(name: str, spec: NestSpec) -> int:
 
 
 def lanes_of(spec: NestSpec, target: Target) -> int:
-    """Elements per vector: of the widest type that a nest computes in (not: of positions, which are counted once)."""
-    wide = [element_bytes(v.dtype) for v in spec.body.values if v.op not in ("const", "index") and v.dtype != "i1"]
+    """Elements per vector: of the widest type that a nest computes in (not: of positions, which are counted once, nor
+    of places in tables, which are the same for a whole vector where it matters)."""
+    body = spec.body
+    wide = [
+        element_bytes(v.dtype)
+        for at, v in enumerate(body.values)
+        if v.op not in ("const", "index") and v.dtype != "i1" and at not in body.places
+    ]
     return target.vector_bytes // max(wide, default=4)
 
 
@@ -196,8 +202,10 @@ class Values:
             value = self.body.values[at]
             if at in loads or at in compute or at in rows:
                 continue
-            if at in stored or (value.op == "input" and at not in self.row):
+            if at in stored or (value.op in READS and at not in self.row):
                 loads.add(at)
+                # What says the place in a table is needed as well.
+                todo += () if at in stored else value.args
             elif at in self.row and at not in targets_reduced(self.body, targets):
                 rows.add(at)
             else:

@@ -84,6 +84,8 @@ def tiled(spec: NestSpec, d: int, size: int, *, parallel: bool = False) -> Rewri
 def extract(body: Body, outputs: Sequence[int], given: dict[int, int], inputs: Sequence[Operand]) -> Body:
     """The body that computes the values `outputs`; given: values that are inputs of it, by number."""
     b = BodyBuilder()
+    # Tables are inputs, and what is read there depends on its place.
+    given = {at: k for at, k in given.items() if body.values[at].op != "gather"}
     made: dict[int, int] = {}
     for at in needed_values(body.values, outputs, given):
         value = body.values[at]

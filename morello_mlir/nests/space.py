@@ -54,7 +54,7 @@ def _tiles(spec: NestSpec, vector: int, dims: Sequence[int]) -> Iterator[tuple[i
     """Tiles of at most two of `dims`, the last ones first."""
     one = [1] * len(spec.dims)
     yield tuple(one)
-    across = [o for o in spec.operands if o.strides[vector] > 1]
+    across = [o for o in spec.operands if o.strides[vector] > 1 and not o.axes]
     along = {d for d in dims if any(o.strides[d] == 1 for o in across)}
     sizes = {d: [t for t in (SQUARES if d in along else TILES) if 1 < t <= spec.dims[d]] for d in dims}
     for d in dims:

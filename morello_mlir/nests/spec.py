@@ -18,10 +18,13 @@ from ..errors import SpecError, excerpt
 from ..hashed import Hashed
 from ..spec.layout import NUMBER
 from ..spec.spec import MAX_STEPS, MAX_THREADS, split_top
-from .body import Body
+from .body import Body, Value
 from .borders import Border, number_of
 from .evaluate import evaluate
 from .ops import element_bytes
+from .tables import Axis, apart, reach
+from .tables import parse as parse_axes
+from .tables import to_text as axes_text
 
 #: Where operands may be: outside, or in scratch of a schedule, which says how near that stays.
 MEMORIES = ("GL", "L2", "L1")
@@ -39,6 +42,8 @@ class Operand:
     borders: of an input, the axes along which it ends before the nest does (see `Border`): what lies beyond is `around`
     wherever it is read. first: where the first point of such an input would be, in elements from where it begins:
     beyond a border this is a place that does not exist, and may be negative.
+
+    axes: of an input that is a table, what the body says the places along (see `tables`).
     """
 
     dtype: str
@@ -48,6 +53,7 @@ class Operand:
     borders: tuple[Border, ...] = ()
     around: float | int = 0
     first: int = 0
+    axes: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
         element_bytes(self.dtype)
@@ -57,6 +63,8 @@ class Operand:
             raise SpecError(f"strides must not be negative: {list(self.strides)}")
         if self.around != self.around:
             raise SpecError("what is around an operand must not be NaN")
+        if self.axes and (self.borders or self.alias is not None):
+            raise SpecError("a table has no borders, and overwrites nothing")
         if not self.borders:
             if self.first or self.around:
                 raise SpecError("only an operand with borders has a first point elsewhere, and something around")
@@ -85,10 +93,11 @@ class Operand:
         return frozenset(d for d, s in enumerate(self.strides) if s)
 
     def span(self, dims: Sequence[int]) -> int:
-        """Elements from the first to the last, both included; with borders, from where it begins on."""
+        """Elements from the first to the last, both included; with borders, from where it begins on; of a table, to its
+        last place."""
         if 0 in dims:
             return 0
-        last = self.first + sum((n - 1) * s for n, s in zip(dims, self.strides, strict=True))
+        last = self.first + sum((n - 1) * s for n, s in zip(dims, self.strides, strict=True)) + reach(self.axes)
         for border in self.borders:
             beyond = border.start + border.reach(dims) - (border.extent - 1)
             last -= max(0, beyond) * self._unit(border)
@@ -116,6 +125,7 @@ class Operand:
         alias = "" if self.alias is None else f", is x{self.alias}"
         borders = "".join(f", {b}" for b in self.borders)
         borders += f", else {self.around}, first {self.first}" if borders else ""
+        borders += f", {axes_text(self.axes)}" if self.axes else ""
         return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias}{borders})"
 
     @staticmethod
@@ -130,11 +140,13 @@ class Operand:
                 there = number_of(around[1], pieces[0])
                 strides = _numbers(pieces[2], "strides")
                 return Operand(pieces[0], pieces[1], strides, None, tuple(borders), there, int(first[1]))
+        if len(pieces) == 4 and (axes := parse_axes(pieces[3])):
+            return Operand(pieces[0], pieces[1], _numbers(pieces[2], "strides"), axes=axes)
         alias = re.fullmatch(rf"is\s+x({NUMBER})", pieces[3]) if len(pieces) == 4 else None
         if len(pieces) not in (3, 4) or (len(pieces) == 4 and not alias):
             raise SpecError(
                 f"operand '{t}': expected (dtype, memory, [strides]), or with 'is x0' where it overwrites x0, or with "
-                "'border [steps] from N of N, ..., else VALUE, first N'"
+                "'border [steps] from N of N, ..., else VALUE, first N', or with 'axes [strides] of [extents]'"
             )
         return Operand(pieces[0], pieces[1], _numbers(pieces[2], "strides"), int(alias[1]) if alias else None)
 
@@ -173,6 +185,8 @@ class NestSpec(Hashed):
             raise SpecError(f"every operand has {len(self.dims)} strides, one for each dim")
         if any(o.borders for o in self.operands[len(self.operands) - len(self.body.outputs) :]):
             raise SpecError("an output has no borders")
+        if any(o.axes for o in self.operands[len(self.operands) - len(self.body.outputs) :]):
+            raise SpecError("an output is no table")
         if len(self.operands) < len(self.body.outputs):
             raise SpecError(
                 f"the body has {len(self.body.outputs)} outputs, and there are {len(self.operands)} operands"
@@ -193,9 +207,20 @@ class NestSpec(Hashed):
                 raise SpecError(f"the body reads x{k}, and there are {len(self.inputs)} inputs")
             if self.body.values[at].dtype != self.inputs[k].dtype:
                 raise SpecError(f"x{k} is {self.inputs[k].dtype}, and {self.body.values[at].dtype} in the body")
+        for at in self.body.gathers:
+            self._check_gather(self.body.values[at])
         for value in self.body.values:
+            if value.op == "input" and self.inputs[int(value.attr or 0)].axes:
+                raise SpecError(f"x{value.attr} is a table: say gather(x{value.attr}, PLACE)")
             if value.op == "index" and int(value.attr or 0) >= len(self.dims):
                 raise SpecError(f"the body has index({value.attr}), and there are {len(self.dims)} dims")
+
+    def _check_gather(self, value: Value) -> None:
+        have = len(self.inputs[int(value.attr or 0)].axes)
+        if len(value.args) != have:
+            raise SpecError(f"x{value.attr} has {have} axes, and {len(value.args)} places in the body")
+        if any(self.body.values[v].reduces for a in value.args for v in self.body.depends(a)):
+            raise SpecError(f"a place in x{value.attr} depends on a reduction of the same nest")
 
     def _check_output(self, k: int) -> None:
         out, at = self.outputs[k], self.body.outputs[k]
@@ -217,6 +242,8 @@ class NestSpec(Hashed):
             if out.alias >= len(self.inputs):
                 raise SpecError(f"output {k} is x{out.alias}, and there are {len(self.inputs)} inputs")
             same = self.inputs[out.alias]
+            if same.axes:
+                raise SpecError(f"output {k} is x{out.alias}, a table")
             if (same.dtype, same.strides) != (out.dtype, out.strides):
                 raise SpecError(f"output {k} is x{out.alias}: types and strides must agree")
 
@@ -267,7 +294,19 @@ class NestSpec(Hashed):
     @property
     def bytes(self) -> int:
         """Of all operands, what is overwritten once."""
-        return sum(o.elements(self.dims) * element_bytes(o.dtype) for o in self.operands if o.alias is None)
+        return sum(o.elements(self.dims) * element_bytes(o.dtype) for o in self.met if o.alias is None)
+
+    @cached_property
+    def met(self) -> tuple[Operand, ...]:
+        """The operands as cache lines see them: of tables, rows that are all elsewhere (`tables.apart`)."""
+        if not self.body.gathers:
+            return self.operands
+        out = list(self.operands)
+        for at in self.body.gathers:
+            k, o = (number := int(self.body.values[at].attr or 0)), out[number]
+            along = frozenset().union(*(self.varies[a] for a in self.body.values[at].args))
+            out[k] = replace(o, axes=(), strides=apart(o.strides, o.axes, self.dims, along, element_bytes(o.dtype)))
+        return tuple(out)
 
     def evaluate(self, arrays: Sequence[np.ndarray], *, wide: bool = False) -> list[np.ndarray]:
         """The outputs of the nest, of the sizes `shape` says.
@@ -283,7 +322,10 @@ class NestSpec(Hashed):
                 views.append(_bordered(flat, o, self.dims))
                 continue
             steps = tuple(s * flat.itemsize for s in o.strides)
-            views.append(np.lib.stride_tricks.as_strided(flat, self.dims, steps, writeable=False))
+            axes = o.axes if len(views) in self.body.inputs else ()
+            steps += tuple(a.stride * flat.itemsize for a in axes)
+            shape = (*self.dims, *(a.extent for a in axes))
+            views.append(np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False))
         if not views:
             views = [np.empty(self.dims, np.int8)]
         out = evaluate(self.body, views, self.scan_dims, wide=wide)

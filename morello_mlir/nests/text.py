@@ -72,7 +72,7 @@ def _expression(value: Value, args: Sequence[str]) -> str:
         return f"index({value.attr}, {value.dtype})"
     if value.op in ("cast", "ucast", "bitcast"):
         return f"{value.op}({args[0]}, {value.dtype})"
-    first = [str(value.attr)] if value.op == "cmp" else []
+    first = [str(value.attr)] if value.op == "cmp" else [f"x{value.attr}"] if value.op == "gather" else []
     return f"{value.op.removeprefix(REDUCE)}({', '.join([*first, *args])})"
 
 
@@ -172,6 +172,8 @@ class _Parser:
             out = self.b.index(int(dim), self.take("name"))
             self.take(")")
             return out
+        if name == "gather":
+            return self.gather(depth)
         predicate = ""
         if name == "cmp":
             predicate = self.take("name")
@@ -193,6 +195,18 @@ class _Parser:
             return self.b.cmp(predicate, *args)
         return self.combine(name, args)
 
+    def gather(self, depth: int) -> int:
+        """`gather(x1, PLACE, ...)`, from the table on."""
+        table, places = self.take("name"), []
+        while self.peek() == ",":
+            self.take(",")
+            places.append(self.expression(depth + 1))
+        self.take(")")
+        m = re.fullmatch(r"x([0-9]+)", table)
+        if m is None or int(m[1]) >= len(self.inputs):
+            raise self.fail(f"there is no input {table}")
+        return self.b.gather(int(m[1]), places, self.inputs[int(m[1])])
+
     def combine(self, name: str, args: list[int]) -> int:
         """An op or a reduction, told apart by how many operands there are."""
         op = ELEMENTWISE.get(name)
@@ -202,5 +216,6 @@ class _Parser:
             return self.b.reduce(name, *args)
         if op or name in REDUCTIONS:
             raise self.fail(f"{name} does not take {len(args)} operands")
-        known = ", ".join(sorted({*ELEMENTWISE, *REDUCTIONS, "cast", "ucast", "bitcast", "cmp", "select", "index"}))
+        others = ("cast", "ucast", "bitcast", "cmp", "select", "index", "gather")
+        known = ", ".join(sorted({*ELEMENTWISE, *REDUCTIONS, *others}))
         raise self.fail(f"unknown op '{name}' (have {known})")

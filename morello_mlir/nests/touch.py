@@ -126,7 +126,7 @@ class Layout:
     def _lines(self) -> dict[Key, list[float]]:
         """By operand: the lines that a group touches, and that each loop does, innermost first."""
         out: dict[Key, list[float]] = {}
-        for k, o in enumerate(self.spec.operands):
+        for k, o in enumerate(self.spec.met):
             size = element_bytes(o.dtype)
             steps = [self.group, *(s for _, s in self._loops)]
             key = key_of_operand(self.spec, k)
@@ -151,7 +151,7 @@ class Layout:
         in memory, so that lines crowd in some sets of L2 more than in others."""
         caches = (self.target.l1.sets, 1), (self.target.l2.sets, UNEVEN)
         out: dict[Key, list[tuple[float, float]]] = {}
-        for k, o in enumerate(self.spec.operands):
+        for k, o in enumerate(self.spec.met):
             key = key_of_operand(self.spec, k)
             if key in out:
                 continue
@@ -215,7 +215,7 @@ class Layout:
         pages apart."""
         if k < 0:
             return 0.0
-        o = self.spec.operands[k]
+        o = self.spec.met[k]
         rows = 1
         for d in self.spec.parallel_dims:
             apart = o.strides[d] * element_bytes(o.dtype)
@@ -227,7 +227,7 @@ class Layout:
     def waits(self, k: int, *, written: bool) -> float:
         """What lines of operand `k` wait for one another that groups touch first: of those under way at a time, no set
         of the nearest cache takes more than it has ways."""
-        o, s, sets = self.spec.operands[k], self.target.streams, self.target.l1.sets
+        o, s, sets = self.spec.met[k], self.target.streams, self.target.l1.sets
         size, most = element_bytes(o.dtype), WRITES_UNDER_WAY if written else UNDER_WAY
         steps = self._under_way(o.strides, size, most)
         a_set = lines_a_set(*apart_of(o.strides, steps, size), sets)
@@ -254,7 +254,7 @@ class Layout:
     def jumps(self, k: int) -> float:
         """What lines cost that lie apart: the next one is not foreseen. Where the innermost loop goes on along the runs
         of a group, they are foreseen from group to group."""
-        o, cold = self.spec.operands[k], self.cold(k)
+        o, cold = self.spec.met[k], self.cold(k)
         size = element_bytes(o.dtype)
         lines, runs = line_runs(o.strides, self.group, size)
         apart, each = float(runs - 1), self.target.streams.run.at(cold)
@@ -296,7 +296,7 @@ class Layout:
     def _followed(self, k: int, apart: float) -> float:
         """As many of the runs `apart` of a group as no loop goes on along, of those whose runs are few enough to be
         followed at the same time."""
-        o, groups = self.spec.operands[k], 1
+        o, groups = self.spec.met[k], 1
         for turns, steps in self._loops:
             groups *= turns
             runs = line_runs(o.strides, steps, element_bytes(o.dtype))[1]

@@ -30,6 +30,10 @@ def nest(text, threading="serial"):
 SHARE = 'Compose([3, 20 scan], (f32, GL, [20, 1]), (f32, GL, [20, 1]), "y = div(x0, sum(x0))", serial)'
 TRANSPOSE = 'Map([64, 48], (f32, GL, [1, 64]), (f32, GL, [48, 1]), "y = x0", serial)'
 ARGMAX = 'Reduce([5, 33 scan], (f32, GL, [33, 1]), (i64, GL, [1, 0]), "y = argmax(x0, index(1, i64))", serial)'
+GATHER = (
+    "Map([20, 70], (i64, GL, [1, 0]), (f32, GL, [0, 1], axes [70] of [30]), (f32, GL, [70, 1]), "
+    '"y = gather(x1, x0)", serial)'
+)
 NESTS = [
     softmax(8, 2048),
     softmax(37, 1000, "parallel 3"),
@@ -44,6 +48,8 @@ NESTS = [
     nest(ARGMAX),
     nest('Map([1], (f32, GL, [1]), (f32, GL, [1]), "y = exp(x0)", serial)'),
     nest('Map([7], (i32, GL, [1]), "y = index(0, i32)", parallel)'),
+    nest(GATHER),
+    nest(GATHER, "parallel 2"),
     nest('Map([7], (bf16, GL, [2]), (f64, GL, [3]), "y = cast(x0, f64)", serial)'),
 ]
 
@@ -95,6 +101,7 @@ def every_rows(spec, target):
         (columns(6, 40), AVX2),
         (depthwise(2, 3, 8, 2), AVX2),
         (nest(TRANSPOSE), AVX512),
+        (nest(GATHER), AVX512),
     ],
     ids=lambda x: getattr(x, "name", ""),
 )

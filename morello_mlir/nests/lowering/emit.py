@@ -75,7 +75,8 @@ class Functions:
             # A share is given the offset of the first point, a nest that of what is there.
             offset = f"%offset{i}" if kind else b.add(f"%offset{i}", o.first)
             line, still = b.line_of(f"%base{i}", o.dtype), (0,) * len(o.borders)
-            places.append(Place(line, o.dtype, o.strides, offset, (), o.borders, o.around, still))
+            axes = tuple(a.stride for a in o.axes)
+            places.append(Place(line, o.dtype, o.strides, offset, (), o.borders, o.around, still, axes=axes))
         self.texts[name] = ""
         fill(Walk(self, b), places)
         names = [n for i in range(len(spec.operands)) for n in (f"%base{i}", f"%offset{i}")] + (

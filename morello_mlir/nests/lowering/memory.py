@@ -30,7 +30,7 @@ class Place:
     """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local:
     the dims along which it has room for one group of points only, which begins at 0. borders, around: as operands have
     them; shifts: by how many places the loops around the nest have moved each border; inside: the numbers of those
-    that no point is beyond, as the loops around know."""
+    that no point is beyond, as the loops around know; axes: of a table, elements from a place to the next along each."""
 
     memory: str
     dtype: str
@@ -41,6 +41,7 @@ class Place:
     around: float | int = 0
     shifts: tuple[Index, ...] = ()
     inside: frozenset[int] = frozenset()
+    axes: tuple[int, ...] = ()
 
     @property
     def type(self) -> str:
@@ -119,6 +120,10 @@ class Memory:
     def _offset(self, place: Place, cell: Sequence[int]) -> int:
         return sum(i * self._step(place, d) for d, i in enumerate(cell))
 
+    def at(self, place: Place, tile: Tile, cell: Sequence[int]) -> Index:
+        """The number of the element where a vector of the tile begins; of a table, at the places 0."""
+        return self.b.add(self._start(place, tile), self._offset(place, cell))
+
     # ---------------------------------------------------------------- reading
 
     def read(self, place: Place, tile: Tile, shape: Sequence[int]) -> Bundle:
@@ -186,16 +191,16 @@ class Memory:
             at, found = self.b.add(start, more), None
             if place.borders:
                 found = edges.inside(self.b, place, tile, beyond, self.vector, self.lanes)
-            (tile.known[key],) = self._load(place, tile, at, None if found and found.everywhere else found)
+            (tile.known[key],) = self.load(place, tile, at, None if found and found.everywhere else found)
         return tile.known[key]  # type: ignore[return-value]
 
-    def _load(self, place: Place, tile: Tile, at: Index, found: Inside | None = None) -> Bundle:
-        """found: which lanes are inside, where some are not."""
+    def load(self, place: Place, tile: Tile, at: Index, found: Inside | None = None) -> Bundle:
+        """The vector from element number `at` on. found: which lanes are inside, where some are not."""
         stride, dtype = place.strides[self.vector], place.dtype
         if found is not None:
             return self.values.loaded((edges.read(self.b, place, tile, at, self.vector, found),), dtype)
         if stride == 0:
-            return self.values.loaded(self._splat(self._scalar(place, at), dtype), dtype)
+            return self.values.loaded(self._splat(self.scalar(place, at), dtype), dtype)
         if stride != 1 or (tile.live is not None and dtype == "i1"):
             return self.values.loaded(self._gather(place, tile, at, stride), dtype)
         t = f"vector<{self.lanes}x{dtype}>"
@@ -275,7 +280,8 @@ class Memory:
         mask = self.b.mask(count, self.lanes)
         return self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
 
-    def _scalar(self, place: Place, at: Index) -> str:
+    def scalar(self, place: Place, at: Index) -> str:
+        """Element number `at`."""
         return self.b.value(f"memref.load {place.memory}[{self.b.index(at)}] : {place.type}")
 
     def _splat(self, scalar: str, dtype: str) -> Bundle:
@@ -286,7 +292,7 @@ class Memory:
         t = f"vector<{self.lanes}x{place.dtype}>"
         live = self.lanes if tile.live is None else tile.live
         assert isinstance(live, int), "lanes that only run time knows are of unit stride"
-        parts = [self._scalar(place, self.b.add(at, i * stride)) for i in range(live)]
+        parts = [self.scalar(place, self.b.add(at, i * stride)) for i in range(live)]
         parts += parts[:1] * (self.lanes - live)
         return (self.b.value(f"vector.from_elements {', '.join(parts)} : {t}"),)
 

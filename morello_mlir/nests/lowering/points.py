@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ...lowering.builder import Index
 from ..body import Value
@@ -15,6 +16,7 @@ from .builder import NestBuilder
 from .edges import Edge
 from .memory import Memory, Place, Tile, spread
 from .reductions import Reduction
+from .tables import Places, gathered
 from .values import Values, computed
 from .vectors import Bundle
 
@@ -92,6 +94,17 @@ class Nest:
         #: Values that are computed once for a group of rows. Without scan dims, everything is computed in tiles.
         self.row = frozenset(v for v in range(len(spec.body.values)) if self.scan and spec.is_row(v))
 
+    @cached_property
+    def narrow(self) -> Nest:
+        """The same with vectors of one lane, for places that are the same for a whole vector."""
+        return Nest(self.b, self.spec, Memory(self.b, self.memory.machine, Values(self.b, 1), self.vector), self.inputs)
+
+    def arguments(self, at: int, fuses: bool) -> Sequence[int]:
+        """The values, as vectors, that `at` is computed from."""
+        if self.spec.body.values[at].op != "gather":
+            return self.facts.arguments(at, fuses)
+        return [a for a in self.spec.body.values[at].args if self.vector in self.spec.varies[a]]
+
     # ---------------------------------------------------------------- values
 
     def rows(self, group: Group, wanted: Sequence[int]) -> None:
@@ -119,7 +132,8 @@ class Nest:
             if at in self.row and not have & self.spec.body.depends(at):
                 found[at] = None
             else:
-                stack += self.spec.body.values[at].args
+                is_table = self.spec.body.values[at].op == "gather"
+                stack += self.arguments(at, False) if is_table else self.spec.body.values[at].args
         return sorted(found)
 
     # ---------------------------------------------------------------- reductions
@@ -183,7 +197,7 @@ class Evaluation:
             if at not in todo and at not in self.known and at not in self.group.rows:
                 todo.add(at)
                 if at not in self.stored:
-                    stack += self.nest.facts.arguments(at, self._fuses(at))
+                    stack += self.nest.arguments(at, self._fuses(at))
         for at in sorted(todo):
             self.known[at] = self._compute(at, body.values[at])
         return [self.get(at) for at in wanted]
@@ -210,6 +224,8 @@ class Evaluation:
             return nest.v.floats(value.dtype).mul(bundle, factor)
         if value.op == "input":
             return nest.memory.read(nest.inputs[int(value.attr or 0)], self.tile, self.shape(at))
+        if value.op == "gather":
+            return self._gathered(at, value)
         if value.op == "const":
             return nest.v.number(value.number, value.dtype)
         if value.op == "index":
@@ -222,6 +238,18 @@ class Evaluation:
         operands = [nest.spec.body.values[a] for a in value.args]
         args = [spread(self.get(a), self.shape(a), self.shape(at)) for a in value.args]
         return nest.v.apply(value, args, operands, self.live)
+
+    def _gathered(self, at: int, value: Value) -> Bundle:
+        """Elements of a table."""
+        nest, shape = self.nest, self.shape(at)
+        places = [a for a in value.args if nest.vector not in nest.spec.varies[a]]
+        alone = Evaluation(nest.narrow, replace(self.tile, live=None, known={}), Group((), (), None), {})
+        same = dict(zip(places, alone.values(places), strict=True))
+        at_once = [
+            Places(spread(same.get(a) or self.get(a), self.shape(a), shape), nest.spec.body.values[a].dtype, a in same)
+            for a in value.args
+        ]
+        return gathered(nest.memory, nest.inputs[int(value.attr or 0)], self.tile, shape, at_once)
 
     def _difference(self, at: int, parts: tuple[int, int]) -> Bundle:
         """exp(x - top)."""

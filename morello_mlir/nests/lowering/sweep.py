@@ -254,7 +254,8 @@ class Sweep:
         spec = self.nest.spec
         for k, number in spec.body.inputs.items():
             place = self.nest.inputs[k]
-            if place.strides[self.nest.vector] == 1 and number not in self.nest.row:
+            known = not place.axes and number not in self.nest.row
+            if known and place.strides[self.nest.vector] == 1:
                 self.nest.memory.prefetch(place, tile, tile.shape(spec.varies[number]), stage.work.prefetch)
 
     def write(self, stage: Stage, ev: Evaluation) -> None:
