@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from morello_mlir.lifting import nested_ops
-from morello_mlir.lifting.nests import Chooser, enclose, is_others, take_apart, tidy
+from morello_mlir.lifting.nests import (
+    Chooser,
+    enclose,
+    has_assertion,
+    is_others,
+    take_apart,
+    take_out_assertions,
+    tidy,
+)
 
 from .base import Pass
 from .morello_group import GROUP
@@ -19,7 +27,7 @@ class MorelloFuse(Pass):
     `scf.execute_region` each.
 
     Contractions are left alone: those that `morello-group` has tagged, and those that it would tag. `linalg.softmax` is
-    taken apart for the purpose. Meaning is preserved.
+    taken apart for the purpose, and what a body asserts is looked at by itself, before it. Meaning is preserved.
     `morello-outline` makes functions of the regions, after bufferization, and `morello-lift` Specs of these.
     """
 
@@ -30,6 +38,8 @@ class MorelloFuse(Pass):
     def run(self, op: Any) -> None:
         for each in [o for o in nested_ops(op) if o.name == "linalg.softmax" and GROUP not in o.attributes]:
             take_apart(on_tensors(each))
+        for each in [o for o in nested_ops(op) if has_assertion(o)]:
+            take_out_assertions(each)
         chooser = Chooser(_is_not_ours)
         regions = [enclose(nest) for nest in chooser.nests(op)]
         for region in regions:

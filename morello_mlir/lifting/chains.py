@@ -112,7 +112,9 @@ class Chains:
             return []
         if isinstance(goal, Spec) and (goal.function != "Matmul" or any(t.const or t.window for t in goal.operands)):
             return []
-        if isinstance(goal, NestSpec) and (len(goal.body.outputs) != 1 or any(o.borders for o in goal.operands)):
+        if isinstance(goal, NestSpec) and (
+            len(goal.body.outputs) != 1 or any(o.borders or o.axes for o in goal.operands)
+        ):
             return []
         order = list(range(len(places)))
         if isinstance(goal, Spec):

@@ -20,6 +20,7 @@ from morello_mlir.spec import dtype_bytes
 from .aliases import SAME_BASE, enclosing_module
 from .contraction import is_structured, operands_of
 from .outcome import Lifted, NotLifted
+from .tables import tables_of
 from .views import view_of
 from .writes import may_write
 
@@ -87,7 +88,7 @@ def _depends_on_constants(value: Any, known: dict[Any, bool]) -> bool:
         return contents_of(op.operands[0]) is not None
     if is_structured(op):
         inputs, _ = operands_of(op)
-        return bool(inputs) and all(depends_on_constants(v, known) for v in inputs)
+        return bool(inputs) and all(depends_on_constants(v, known) for v in (*inputs, *tables_of(op)))
     if op.name in _TENSOR_VIEWS:
         return len(op.operands) == 1 and depends_on_constants(op.operands[0], known)
     return op.name == "arith.constant"

@@ -138,3 +138,18 @@ def test_attention_is_one_chain(causal):
     assert compiled.compiled.left == 0
     (chain,) = (spec["spec"] for spec in compiled.compiled.specs if spec["spec"].startswith("Chain("))
     assert ("= 0 above 0" in chain) == causal
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_tables(mode, axis):
+    """Places that are none mean what the mode says."""
+    table = random(30, 70)
+    places = jnp.array([[3, 0, 29], [-1, 35, -40]], jnp.int32)
+
+    def function(table, places):
+        return jnp.take(table, places, axis=axis, mode=mode) * 2
+
+    compiled = frontend.compile(function, table, places)
+    np.testing.assert_array_equal(compiled(table, places), function(table, places))
+    assert compiled.compiled.left == 0 and any("gather" in s["spec"] for s in compiled.compiled.specs)

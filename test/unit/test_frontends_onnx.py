@@ -169,3 +169,20 @@ def test_borders_that_follow_from_an_open_size():
     model, _ = integer_convolution({"auto_pad": "SAME_UPPER"}, width="n")
     with pytest.raises(CompileError, match="'ConvInteger': its borders follow from a size that is not known"):
         frontend.compile(model)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (5,)), (1, (2, 3))])
+def test_gather(axis, shape):
+    node = helper.make_node("Gather", ["w", "i"], ["y"], axis=axis)
+    size = [8, 9]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [*size[:axis], *shape, *size[axis + 1 :]])
+    infos = [helper.make_tensor_value_info("w", TensorProto.FLOAT, size)]
+    infos += [helper.make_tensor_value_info("i", TensorProto.INT64, shape)]
+    model = helper.make_model(
+        helper.make_graph([node], "rows", infos, [out]), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    compiled = frontend.compile(model)
+    w, i = random(*size), np.random.default_rng(1).integers(-8, 8, shape)
+    (wanted,) = ReferenceEvaluator(model).run(None, {"w": w, "i": i})
+    np.testing.assert_array_equal(compiled(w, i), wanted)
+    assert compiled.compiled.left == 0

@@ -1,5 +1,6 @@
 """From linalg ops to nests: which ops one nest computes together, what it computes, and where."""
 
+from .checks import has_assertion, take_out_assertions
 from .choose import Chooser, is_contraction, is_others
 from .emit import NestFunctions
 from .enclose import enclose, tidy
@@ -20,6 +21,7 @@ __all__ = [
     "enclose",
     "explain_call",
     "explain_op",
+    "has_assertion",
     "holds_until",
     "is_contraction",
     "is_inside",
@@ -27,6 +29,7 @@ __all__ = [
     "outline",
     "regions",
     "take_apart",
+    "take_out_assertions",
     "tidy",
     "to_loops",
     "unpadded",

@@ -75,7 +75,7 @@ def _view(base: Any, spec: NestSpec, k: int, offset: Any) -> Any:
     """Operand k as a memref whose dims are those of the nest along which it has a stride. offset: a number or a
     value."""
     operand = spec.operands[k]
-    if operand.borders:  # where its dims would begin and end there may be nothing
+    if operand.borders or operand.axes:  # where its dims would begin and end there may be nothing, or anything
         return strided_view(base, offset, [operand.span(spec.dims)], [1])
     strides = operand.strides
     dims = [d for d, s in enumerate(strides) if s]

@@ -9,7 +9,10 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
+from morello_mlir.nests.body import READS
+
 from ..emit import SCHEDULE
+from ..tables import loads_of
 from .group import users
 from .record import MEMBER, NEST, Access, Record
 from .space import Nest
@@ -111,6 +114,8 @@ class _Enclosure:
         for i, value in enumerate(op.operands):
             if i < len(op.operands) - outputs:
                 op.operands[i] = self._local(value, op)
+        for load in loads_of(op):
+            load.operands[0] = self._local(load.operands[0], op)
 
     def _local(self, value: Any, before: Any) -> Any:
         """`value` as computed in the region, before the op `before`, where its op belongs there."""
@@ -130,6 +135,8 @@ class _Enclosure:
         copy = owner.clone(ip=ir.InsertionPoint(before))
         for i, operand in enumerate(operands):
             copy.operands[i] = operand
+        for load in loads_of(copy):
+            load.operands[0] = self._local(load.operands[0], copy)
         for r in range(len(copy.results)) if self._is_copy(owner) else ():
             self._scratch(copy, len(copy.operands) - len(copy.results) + r)
         return copy
@@ -212,7 +219,7 @@ class _Enclosure:
                 op.operation.attributes[MEMBER] = _i64(len(numbers))
                 numbers[op.operation.results[0]] = len(numbers)
         accesses = []
-        dtypes = {int(v.attr or 0): v.dtype for v in nest.body.values if v.op == "input"}
+        dtypes = {int(v.attr or 0): v.dtype for v in nest.body.values if v.op in READS}
         for k, read in enumerate(nest.inputs):
             owner = self._here.get(read.op.results[0], read.op)
             op, operand = self._elsewhere.get((owner.results[0], read.operand), (owner, read.operand))

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlir import ir
 
 from morello_mlir.nests import Body, BodyBuilder
+from morello_mlir.nests.body import READS
 
 from ..outcome import NotLifted
 from ..positions import is_between_products
+from ..tables import number_of
 from .combine import Reductions
 from .index import Index, NotLinear, Split, covers, delinearize, dims_of, linearize, points
 from .price import is_cheap, is_mask, is_transposed
 from .scalars import Scalars, constant, dtype_of
 from .space import Nest, Read, Space, Written
 from .structured import VIEWS, Structured
+from .tables import Tables, indices_of, narrowed
 
 #: A nest has no more ops than this.
 MOST_OPS = 64
@@ -99,6 +102,7 @@ class _Builder:
     most: int
     b: BodyBuilder = field(default_factory=BodyBuilder)
     reads: list[Read] = field(default_factory=list)
+    tables: Tables = field(default_factory=Tables)
     _numbers: dict[Any, int] = field(default_factory=dict)
     _values: dict[Any, int] = field(default_factory=dict)
     #: Results that have been evaluated, by op: number, loops, value.
@@ -112,6 +116,8 @@ class _Builder:
                 self._evaluate(root, self.space.root, r)
         if not self._members:
             raise NotLifted("nothing uses its results")
+        if (made := self.tables.made_in(self._members)) is not None:
+            raise _LeaveOut(made)
         members, outputs, copies = self._settle()
         body = self.b.only([v for _, v in outputs]).canonical()
         if self.space.scanned and not body.reductions:
@@ -255,6 +261,30 @@ class _Builder:
             raise NotLifted("an operand is read backwards")
         return self._element(value, indices, Read(op.op, operand, indices))
 
+    def element(self, op: Structured, table: Any, places: Sequence[int]) -> int:
+        """The element of a table of an op at `places`, values of the body."""
+        indices = indices_of(self.b, places, table.type.shape, self.space.sizes)
+        read = Read(op.op, number_of(op.op, table), indices)
+        known = tuple(i for i in indices if i is not None)
+        if len(known) == len(indices):
+            return self._element(table, known, read)
+        owner = None if isinstance(table.owner, ir.Block) else table.owner.operation
+        if owner is not None and owner.name == "arith.constant" and _is_splat(owner.attributes["value"]):
+            return constant(self.b, owner.attributes["value"])
+        unknown = narrowed(self.b, [p for p, i in zip(places, indices, strict=True) if i is None])
+        if self.b.only(unknown).reductions:
+            # They would have to be complete before the pass that reads there.
+            raise _LeaveOut(next(op for op in self._members if self._is_reduced(op)))
+        dtype = _stored_dtype(table)
+        number = self.tables.number(table, indices, unknown, len(self.reads))
+        if number == len(self.reads):
+            self.reads.append(read)
+        return self._truth(self.b.gather(number, unknown, "i8" if dtype == "i1" else dtype), dtype)
+
+    def _is_reduced(self, op: Any) -> bool:
+        facts = self.around.facts(op)
+        return facts is not None and bool(facts.reduced)
+
     def _element(self, value: Any, indices: tuple[Index, ...], read: Read) -> int:
         if not isinstance(value.owner, ir.Block):
             owner = value.owner.operation
@@ -293,9 +323,11 @@ class _Builder:
         if key not in self._numbers:
             self._numbers[key] = len(self.reads)
             self.reads.append(read)
-        if dtype != "i1":
-            return self.b.input(self._numbers[key], dtype)
-        return self.b.cmp("ne", self.b.input(self._numbers[key], "i8"), self.b.const(0, "i8"))
+        return self._truth(self.b.input(self._numbers[key], "i8" if dtype == "i1" else dtype), dtype)
+
+    def _truth(self, element: int, dtype: str) -> int:
+        """An element that is read, which is an i8 for i1."""
+        return element if dtype != "i1" else self.b.cmp("ne", element, self.b.const(0, "i8"))
 
     # ------------------------------------------------------------ producers
 
@@ -398,6 +430,9 @@ class _Arguments(Scalars):
         super().__init__(builder.b, {}, scalars._loop)
         self._builder, self._op, self._loops = builder, op, loops
 
+    def element(self, op: Any, places: Sequence[int]) -> int:
+        return self._builder.element(self._op, op.operands[0], places)
+
     def leaf(self, v: Any) -> int | None:
         if isinstance(v.owner, ir.Block) and v.owner == self._op.block:
             return self._builder.read(self._op, ir.BlockArgument(v).arg_number, self._loops)
@@ -464,10 +499,11 @@ def _renumbered(body: Body, number: dict[int, int]) -> Body:
     b = BodyBuilder()
     made: list[int] = []
     for value in body.values:
-        if value.op != "input":
+        if value.op not in READS:
             made.append(b.add(value, [made[a] for a in value.args]))
         elif value.attr in number:
-            made.append(b.input(number[int(value.attr)], value.dtype))
+            new = replace(value, attr=number[int(value.attr)])
+            made.append(b.add(new, [made[a] for a in value.args]))
         else:
             made.append(-1)
     return b.build([made[v] for v in body.outputs])

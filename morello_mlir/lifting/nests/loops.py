@@ -178,6 +178,10 @@ class _Loops:
         kind = _kind(value.dtype)
         if value.op == "input":
             return self._element(int(value.attr or 0), kind)
+        if value.op == "gather":
+            index = ir.IndexType.get()
+            at = [arith.index_cast(index, a) for a in args]
+            return memref.LoadOp(self.views[int(value.attr or 0)], [*self.at, *at]).result
         if value.op == "const":
             number = value.number if is_float(value.dtype) else int(value.number)
             return arith.constant(kind, number)
@@ -279,8 +283,10 @@ def _cast(x: Any, kind: Any, unsigned: bool) -> Any:
 
 
 def _view(value: Any, spec: NestSpec, k: int) -> Any:
-    """An operand with a dim for each of the nest's."""
+    """An operand with a dim for each of the nest's, then its axes, if it is a table."""
     base, offset = memref.ExtractStridedMetadataOp(value).results[:2]
     if first := spec.operands[k].first:
         offset = arith.addi(offset, arith.constant(ir.IndexType.get(), first))
-    return strided_view(base, offset, spec.dims, spec.operands[k].strides)
+    axes = spec.operands[k].axes
+    sizes, strides = [a.extent for a in axes], [a.stride for a in axes]
+    return strided_view(base, offset, [*spec.dims, *sizes], [*spec.operands[k].strides, *strides])

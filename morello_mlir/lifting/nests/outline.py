@@ -13,6 +13,7 @@ from mlir.dialects import func
 from ..aliases import nested_ops
 from ..emit import SCHEDULE
 from ..outcome import NotLifted
+from ..tables import operand_of
 from .record import MEMBER, NEST, Record
 
 #: The name of the op that a nest is reported as: on the function around it, and on an op that stands for another.
@@ -50,9 +51,10 @@ def function_of(region: Any, root: Any, name: str, results: list[Any]) -> None:
     values = []
     for access in record.inputs:
         member, _, operand = access.where.partition(".")
-        if int(member) not in members or int(operand) >= len(members[int(member)].operands):
-            raise NotLifted("an op of the nest is gone")
-        values.append(members[int(member)].operands[int(operand)])
+        try:
+            values.append(operand_of(members[int(member)], int(operand)))
+        except LookupError:
+            raise NotLifted("an op of the nest is gone") from None
     values += [results[int(access.where)] for access in record.outputs]
     for value in values:
         if not isinstance(value.type, ir.MemRefType):

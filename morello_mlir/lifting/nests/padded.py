@@ -74,7 +74,7 @@ def _bordered(
 ) -> tuple[Operand, int] | None:
     """An operand in the buffer as one in what is copied into it, and how many elements that starts behind it; None
     where a dim goes through several blocks."""
-    found = _steps(spec, operand, start, blocks)
+    found = None if operand.axes else _steps(spec, operand, start, blocks)
     if found is None:
         return None
     steps, begin = found

@@ -1,7 +1,7 @@
 """What a nest is, written onto the ops that it stands for, from where it was found on tensors to where it is lifted.
 
     {dims = array<i64: 8, 128>, scan = array<i64: 1>, body = "...",
-     operands = ["f32 0 [d0, d1]", "f32 1 [d0, d1]"]}
+     operands = ["f32 0 [d0, d1]", "f32 1 [d0, d1]"]}    (a table: "f32 2 [?, d1]")
 
 scan: which dims. operands: inputs then outputs; the dtype, which memref (an argument of the function that has this
 attribute), and the index along each of its dims.
@@ -18,6 +18,7 @@ from mlir import ir
 
 from morello_mlir.errors import SpecError
 from morello_mlir.nests import Body, NestSpec, Operand
+from morello_mlir.nests.tables import Axis
 
 from ..outcome import NotLifted
 from ..views import view_of
@@ -33,21 +34,22 @@ _OPERAND = re.compile(r"(\w+) (\d+(?:\.\d+)?) \[(.*)\]")
 @dataclass(frozen=True)
 class Access:
     """where: names the memref: an argument's number, or `member.operand`; of an output not yet bufferized, a
-    result's."""
+    result's. indices: None where the body says the place, the number along an axis of a table."""
 
     dtype: str
     where: str
-    indices: tuple[Index, ...]
+    indices: tuple[Index | None, ...]
 
     def __str__(self) -> str:
-        return f"{self.dtype} {self.where} [{', '.join(map(str, self.indices))}]"
+        return f"{self.dtype} {self.where} [{', '.join('?' if i is None else str(i) for i in self.indices)}]"
 
     @staticmethod
     def parse(text: str) -> Access:
         match = _OPERAND.fullmatch(text)
         if match is None:
             raise ValueError(text)
-        indices = tuple(Index.parse(t) for t in match[3].split(",")) if match[3] else ()
+        texts = match[3].split(",") if match[3] else []
+        indices = tuple(None if t.strip() == "?" else Index.parse(t) for t in texts)
         return Access(match[1], match[2], indices)
 
 
@@ -100,12 +102,16 @@ class Record:
         operands, starts = [], []
         for k, (access, kind) in enumerate(zip(self.accesses, kinds, strict=True)):
             view = view_of(kind, f"operand {k}")
-            strides = [0] * len(sizes)
-            for index, stride in zip(access.indices, view.strides, strict=True):
+            strides, start, axes = [0] * len(sizes), 0, []
+            for index, stride, extent in zip(access.indices, view.strides, kind.shape, strict=True):
+                if index is None:
+                    axes.append(Axis(stride, extent))
+                    continue
+                start += index.base * stride
                 for d, c in index.terms:
                     strides[d] += c * stride
-            starts.append(sum(i.base * s for i, s in zip(access.indices, view.strides, strict=True)))
+            starts.append(start)
             output = k - len(self.inputs)
             alias = aliases[output] if aliases is not None and output >= 0 else None
-            operands.append(Operand(access.dtype, "GL", tuple(strides), alias))
+            operands.append(Operand(access.dtype, "GL", tuple(strides), alias, axes=tuple(axes)))
         return NestSpec(tuple(sizes), tuple(scan), tuple(operands), self.body), starts

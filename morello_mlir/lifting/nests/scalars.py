@@ -15,6 +15,7 @@ from morello_mlir.nests import BodyBuilder
 from morello_mlir.nests.ops import is_float
 
 from ..outcome import NotLifted
+from ..tables import LOADS
 
 #: Element types of nests by MLIR's spelling.
 DTYPES = {t: t for t in ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1")} | {"index": "i64"}
@@ -112,6 +113,10 @@ class Scalars:
         """The body's value of an SSA value that needs no translation; None for others."""
         return None
 
+    def element(self, op: Any, places: Sequence[int]) -> int:
+        """What an op reads of a table at `places`. Raises NotLifted."""
+        raise NotLifted(f"its body has '{op.name}'")
+
     def value(self, v: Any) -> int:
         """The body's value of an SSA value; translates what defines it. Raises NotLifted."""
         todo = [v]
@@ -121,7 +126,8 @@ class Scalars:
             if known is None:
                 if isinstance(here.owner, ir.Block):
                     raise NotLifted("its body reads a scalar that is no constant")
-                missing = [o for o in here.owner.operation.operands if o not in self.values]
+                operands = [o for o in here.owner.operation.operands if not isinstance(o.type, ir.ShapedType)]
+                missing = [o for o in operands if o not in self.values]
                 if missing and not len(here.owner.operation.regions):
                     todo += reversed(missing)
                     continue
@@ -134,6 +140,8 @@ class Scalars:
         name = op.name
         if name == "arith.constant":
             return constant(self.b, op.attributes["value"])
+        if name in LOADS:
+            return self.element(op, [self.values[o] for o in list(op.operands)[1:]])
         if name == "linalg.index":
             return self._loop(int(ir.IntegerAttr(op.attributes["dim"]).value))
         if len(op.results) != 1 or len(op.regions) or not name.startswith(("arith.", "math.")):
@@ -244,7 +252,7 @@ def constant_in(b: BodyBuilder, value: int) -> float | int | None:
 
 
 def ops_of(values: Sequence[Any], block: Any) -> int:
-    """How many ops in `block` it takes to compute `values`."""
+    """How many ops in `block` it takes to compute `values`, but for the places of what is read of tables."""
     seen: set[Any] = set()
     todo = list(values)
     while todo:
@@ -253,5 +261,7 @@ def ops_of(values: Sequence[Any], block: Any) -> int:
             continue
         if owner.operation.name != "arith.constant":
             seen.add(owner.operation)
+        if owner.operation.name in LOADS:  # where an element is, is computed for rows of them
+            continue
         todo += list(owner.operation.operands)
     return len(seen)

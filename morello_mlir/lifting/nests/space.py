@@ -8,6 +8,7 @@ from typing import Any
 
 from morello_mlir.nests import Body
 
+from ..tables import operand_of
 from .index import Index, dims_of
 from .structured import Structured
 
@@ -53,15 +54,16 @@ class Space:
 
 @dataclass(frozen=True)
 class Read:
-    """An input of a nest: operand number `operand` of `op`, at `indices`, one for each of its dims."""
+    """An input of a nest: operand number `operand` of `op` (see `tables`), at `indices`, one for each of its dims: None
+    where the body says the place."""
 
     op: Any
     operand: int
-    indices: tuple[Index, ...]
+    indices: tuple[Index | None, ...]
 
     @property
     def value(self) -> Any:
-        return self.op.operands[self.operand]
+        return operand_of(self.op, self.operand)
 
 
 @dataclass(frozen=True)

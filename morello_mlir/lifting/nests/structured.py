@@ -9,6 +9,7 @@ from mlir import ir
 
 from ..contraction import declared_iterators, indexing_maps, is_structured, operands_of
 from ..outcome import NotLifted
+from ..tables import LOADS, check_table
 from .index import Index
 
 #: Reshapes, which move nothing.
@@ -89,11 +90,20 @@ def _check_type(value: Any) -> None:
 
 
 def _check_body(block: Any) -> None:
-    """Raises NotLifted where a body does more than compute: assertions, accesses of memory."""
+    """Raises NotLifted where a body does more than compute and read tables: assertions, other accesses of memory."""
     for op in block.operations:
         name = op.operation.name
-        if not name.startswith(_PURE) or len(op.operation.regions):
+        if name in LOADS:
+            _check_load(op.operation)
+        elif not name.startswith(_PURE) or len(op.operation.regions):
             raise NotLifted(f"its body has '{name}'")
+
+
+def _check_load(op: Any) -> None:
+    """Raises NotLifted where an op in a body reads an element of what cannot be an operand of a nest."""
+    if (why := check_table(op.operands[0].type)) is not None:
+        raise NotLifted(why)
+    _check_type(op.operands[0])
 
 
 def _linear(expr: Any) -> Index:

@@ -30,7 +30,7 @@ class Place:
     """An operand: a line of elements, of which the nest's first is number `offset`. strides: elements, by dim. local:
     the dims along which it has room for one group of points only, which begins at 0. borders, around: as operands have
     them; shifts: by how many places the loops around the nest have moved each border; inside: the numbers of those
-    that no point is beyond, as the loops around know; axes: of a table, elements from a place to the next along each."""
+    that no point is beyond, as the loops around know; axes: of a table, elements from a place to the next."""
 
     memory: str
     dtype: str

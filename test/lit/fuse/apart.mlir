@@ -48,27 +48,28 @@ func.func @broadcast(%x: tensor<40x6xf32>, %w: tensor<6xf32>) -> tensor<40x6xf32
 
 // -----
 
-// Dynamic sizes, assertions and gathers are left as they are.
+// Dynamic sizes, assertions beside divisions that trap, and places of type index are left as they are.
 // CHECK-LABEL: func @left
 // CHECK-NOT: scf.execute_region
-func.func @left(%x: tensor<?xf32>, %y: tensor<4xf32>, %n: index, %i: tensor<4xindex>) -> (tensor<?xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %z = arith.constant 0.0 : f32
+func.func @left(%x: tensor<?xf32>, %y: tensor<4xf32>, %n: index, %i: tensor<4xindex>, %w: tensor<4xi32>) -> (tensor<?xf32>, tensor<4xi32>, tensor<4xf32>) {
+  %z = arith.constant 0 : i32
+  %e2 = tensor.empty() : tensor<4xi32>
   %e0 = tensor.empty(%n) : tensor<?xf32>
   %e1 = tensor.empty() : tensor<4xf32>
   %a = linalg.exp ins(%x : tensor<?xf32>) outs(%e0 : tensor<?xf32>) -> tensor<?xf32>
   %b = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-      ins(%y : tensor<4xf32>) outs(%e1 : tensor<4xf32>) {
-  ^bb0(%v: f32, %o: f32):
-    %t = arith.cmpf one, %v, %z : f32
+      ins(%w : tensor<4xi32>) outs(%e2 : tensor<4xi32>) {
+  ^bb0(%v: i32, %o: i32):
+    %t = arith.cmpi ne, %v, %z : i32
     cf.assert %t, "zero"
-    %q = arith.divf %z, %v : f32
-    linalg.yield %q : f32
-  } -> tensor<4xf32>
+    %q = arith.divsi %z, %v : i32
+    linalg.yield %q : i32
+  } -> tensor<4xi32>
   %c = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%i : tensor<4xindex>) outs(%e1 : tensor<4xf32>) {
   ^bb0(%v: index, %o: f32):
     %t = tensor.extract %y[%v] : tensor<4xf32>
     linalg.yield %t : f32
   } -> tensor<4xf32>
-  return %a, %b, %c : tensor<?xf32>, tensor<4xf32>, tensor<4xf32>
+  return %a, %b, %c : tensor<?xf32>, tensor<4xi32>, tensor<4xf32>
 }
