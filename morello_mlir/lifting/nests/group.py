@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlir import ir
 
-from morello_mlir.nests import Body, BodyBuilder
-from morello_mlir.nests.body import READS
+from morello_mlir.nests import BodyBuilder
 
 from ..outcome import NotLifted
 from ..positions import is_between_products
@@ -27,7 +26,7 @@ from .price import is_cheap, is_mask, is_transposed
 from .scalars import Scalars, constant, dtype_of
 from .space import Nest, Read, Space, Written
 from .structured import VIEWS, Structured
-from .tables import Tables, indices_of, narrowed
+from .tables import Tables, indices_of, narrowed, renumbered
 
 #: A nest has no more ops than this.
 MOST_OPS = 64
@@ -126,7 +125,7 @@ class _Builder:
         number = {k: i for i, k in enumerate(used)}
         return Nest(
             self.space,
-            _renumbered(body, number),
+            renumbered(body, number),
             tuple(self.reads[k] for k in used),
             tuple(w for w, _ in outputs),
             tuple(members),
@@ -492,18 +491,3 @@ def users(value: Any) -> list[Any]:
             op = op.parent.operation
         found += users(op.results[0]) if op.name in VIEWS and any(True for _ in op.results[0].uses) else [op]
     return found
-
-
-def _renumbered(body: Body, number: dict[int, int]) -> Body:
-    """`body` with other numbers for its inputs."""
-    b = BodyBuilder()
-    made: list[int] = []
-    for value in body.values:
-        if value.op not in READS:
-            made.append(b.add(value, [made[a] for a in value.args]))
-        elif value.attr in number:
-            new = replace(value, attr=number[int(value.attr)])
-            made.append(b.add(new, [made[a] for a in value.args]))
-        else:
-            made.append(-1)
-    return b.build([made[v] for v in body.outputs])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlir import ir
 
-from morello_mlir.nests import BodyBuilder
+from morello_mlir.nests import Body, BodyBuilder
+from morello_mlir.nests.body import READS
 
 from .index import Index
 from .linear import is_in, linear
@@ -55,3 +56,18 @@ def narrowed(b: BodyBuilder, places: Sequence[int]) -> list[int]:
         v.args[0] if v.op == "cast" and b.dtype(v.args[0]) == "i32" else place
         for v, place in zip(values, places, strict=True)
     ]
+
+
+def renumbered(body: Body, number: dict[int, int]) -> Body:
+    """`body` with other numbers for its inputs, tables among them."""
+    b = BodyBuilder()
+    made: list[int] = []
+    for value in body.values:
+        if value.op not in READS:
+            made.append(b.add(value, [made[a] for a in value.args]))
+        elif value.attr in number:
+            new = replace(value, attr=number[int(value.attr)])
+            made.append(b.add(new, [made[a] for a in value.args]))
+        else:
+            made.append(-1)
+    return b.build([made[v] for v in body.outputs])
