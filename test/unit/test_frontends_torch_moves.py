@@ -126,3 +126,8 @@ GATHERS = [
 @pytest.mark.parametrize("at", range(len(GATHERS)))
 def test_gathers(at):
     check(GATHERS[at], randn(9, 6), torch.tensor([3, 8, 0, 3]), left=1)
+
+
+def test_no_elements():
+    check(lambda x: F.relu(x) + 1, randn(0, 3))
+    check(lambda x: 3 * x.sum(0), randn(0, 3))

@@ -484,11 +484,6 @@ def test_double_precision():
     check(nn.Conv2d(3, 4, 3).double(), torch.randn(1, 3, 6, 5, dtype=torch.float64))
 
 
-def test_no_elements():
-    check(lambda x: F.relu(x) + 1, randn(0, 3))
-    check(lambda x: math.pi * x.sum(0), randn(0, 3))
-
-
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
 def test_products_of_bytes_wrap_around(dtype):
     x, y = (torch.randint(-128 if dtype.is_signed else 0, 128, (5, 5)).to(dtype) for _ in range(2))
