@@ -15,7 +15,7 @@ from torch.fx import Graph, Node
 
 from morello_mlir.errors import CompileError, first_line
 
-from . import decompositions, fold, importer, steps
+from . import decompositions, fold, importer, isolated, steps
 
 ENTRY = "main"
 
@@ -69,6 +69,7 @@ def graph_of(
     fixed: inputs (by number, flattened) whose contents are constants too, and these.
     Raises CompileError: what torch cannot export, or torch-mlir not lower.
     """
+    isolated.prepare()
     program = _exported(module, args, dict(kwargs or {}))
     graph: Graph = program.graph_module.graph
     places = _Places(program, graph, fixed or {})
@@ -200,8 +201,7 @@ def _imported(graph: Graph) -> str:
         fx_importer.import_stateless_graph(graph, func_name=ENTRY)
     except Exception as error:
         raise CompileError(f"torch-mlir cannot import the graph: {first_line(error)}") from error
-    importer.run(fx_importer.module, importer.FROM_TORCH, "the graph")
-    return str(fx_importer.module)
+    return importer.run(fx_importer.module, importer.FROM_TORCH, "the graph")
 
 
 def shapes_of(args: Sequence[Any], fixed: Set[int]) -> tuple[Any, ...]:

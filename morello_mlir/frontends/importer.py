@@ -1,4 +1,4 @@
-"""Between the frameworks' MLIR and ours: modules come and go as text."""
+"""Between the frameworks' MLIR and ours: modules come as text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from morello_mlir.errors import CompileError
+
+from . import isolated
 
 #: A graph of torch ops, as the importers make it, to linalg on tensors.
 FROM_TORCH = (
@@ -20,31 +22,15 @@ FROM_ONNX = (
 )
 
 
-def run(module: Any, pipelines: tuple[str, ...], what: str) -> None:
-    """Run pipelines on a module of torch-mlir's. what: what is imported, for the message.
+def run(module: Any, pipelines: tuple[str, ...], what: str) -> str:
+    """What pipelines make of a module of torch-mlir's, as text. what: what is imported, for the message.
 
-    Raises CompileError with the diagnostics: an op that nothing there lowers.
+    Raises CompileError with the diagnostics: an op that nothing there lowers, or one that they crash on.
     """
-    from torch_mlir.passmanager import PassManager
-
-    with module.context as context:
-        # Some passes report without failing, which ends in an abort later.
-        context.emit_error_diagnostics = True
-        said: list[str] = []
-
-        def keep(diagnostic: Any) -> bool:
-            said.append(diagnostic.message)
-            return True
-
-        handler = context.attach_diagnostic_handler(keep)
-        try:
-            for pipeline in pipelines:
-                PassManager.parse(pipeline).run(module.operation)
-        except Exception as error:
-            first = next(iter(said), str(error).strip())
-            raise CompileError(f"torch-mlir cannot lower {what}: {first}", tuple(said)) from error
-        finally:
-            handler.detach()
+    outcome = isolated.lower(module, pipelines)
+    if outcome.error is not None:
+        raise CompileError(f"torch-mlir cannot lower {what}: {outcome.error}", outcome.said)
+    return outcome.text
 
 
 _PRIVATE = re.compile(r"\btm_tensor\.(?!yield)(\w+)")

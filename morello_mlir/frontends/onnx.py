@@ -11,7 +11,7 @@ import numpy as np
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import CompileError, InputError, first_line
 
-from . import importer, need
+from . import importer, isolated, need
 
 need("onnx", "onnx")
 need("torch_mlir", "onnx")
@@ -123,6 +123,7 @@ def to_linalg(model: Any, name: str = "the model") -> tuple[str, dict[int | str,
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.extras import onnx_importer
 
+    isolated.prepare()
     weights = _take_weights(model)
     try:
         onnx.checker.check_model(model)
@@ -138,9 +139,9 @@ def to_linalg(model: Any, name: str = "the model") -> tuple[str, dict[int | str,
     except Exception as error:
         raise CompileError(f"{name}: torch-mlir cannot import it: {first_line(error)}") from error
     names = [each.name for each in inferred.graph.input]
-    importer.run(module, importer.FROM_ONNX, name)
+    text = importer.run(module, importer.FROM_ONNX, name)
     constants: dict[int | str, np.ndarray] = {i: weights[n] for i, n in enumerate(names) if n in weights}
-    return str(module), constants, tuple(n for n in names if n not in weights)
+    return text, constants, tuple(n for n in names if n not in weights)
 
 
 def _take_weights(model: Any) -> dict[str, np.ndarray]:
