@@ -135,6 +135,23 @@ def test_tables_that_are_made():
     np.testing.assert_array_equal(compiled(p, result)(w, i), 2 * w[i] + 2 * w)
 
 
+@pytest.mark.parametrize("number", ["2.5", "0x7FC00000", "0x7F800000"])
+def test_a_place_that_is_made_of_a_number_with_a_fraction(number):
+    """What is no integer may be no place, but does not keep other ops from being lifted."""
+    p = Program()
+    table, x = p.argument(ROWS, 7), p.argument(5, 7)
+    half, last = p.constant(number, "f32"), p.constant(f"{ROWS - 1}", "i64")
+    body = [f"%r = arith.fptosi {half} : f32 to i64", f"%s = arith.minui %r, {last} : i64"]
+    body += ["%i = arith.index_cast %s : i64 to index", "%j = linalg.index 1 : index"]
+    rows = p.map("\n".join([*body, f"%y = tensor.extract {table.name}[%i, %j] : {table.type}"]), shape=(5, 7))
+    f = compiled(p, rows, p.map("%y = arith.addf %a, %a : f32", x, shape=(5, 7)))
+    w, a = numbers((ROWS, 7)), numbers((5, 7), seed=1)
+    got, twice = f(w, a)
+    np.testing.assert_array_equal(twice, a + a)
+    if number == "2.5":
+        np.testing.assert_array_equal(got, np.tile(w[2], (5, 1)))
+
+
 def test_a_table_in_memory_with_strides():
     text = """func.func @f(%x: memref<70x24xf32>, %ids: memref<5xi32>, %o: memref<5x8xf32>) {
       %t = memref.subview %x[3, 1] [30, 8] [2, 3] : memref<70x24xf32> to memref<30x8xf32, strided<[48, 3], offset: 73>>
@@ -183,3 +200,4 @@ def test_places_that_are_not_linear():
     assert known(lambda b, c, i, j: b.cast(b.op("mul", i, c(1 << 40)), "i32")) is None
     assert known(lambda b, c, i, j: b.input(0, "i64")) is None
     assert known(lambda b, c, i, j: b.op("rem", i, c(2))) is None
+    assert known(lambda b, c, i, j: b.cast(b.const(2.5, "f32"), "i64")) is None

@@ -8,13 +8,16 @@ from morello_mlir.nests import BodyBuilder
 
 from .index import Index
 
+#: Types of places, and of what they are computed from.
+_WHOLE = ("i32", "i64")
+
 
 def linear(b: BodyBuilder, at: int, sizes: Sequence[int]) -> Index | None:
     """An integer of a nest's body as a linear expression of its dims; None where it is none, or might not be. sizes: of
     the dims."""
     value = b.value(at)
     if value.op == "const":
-        return Index(int(value.number))
+        return Index(int(value.number)) if value.dtype in _WHOLE else None
     if value.op == "index":
         return Index.dim(int(value.attr or 0))
     if value.op == "select":
@@ -27,7 +30,7 @@ def linear(b: BodyBuilder, at: int, sizes: Sequence[int]) -> Index | None:
     if len(found) < len(args):
         return None
     out = _combined(value.op, found, sizes)
-    if out is None or value.dtype not in ("i32", "i64"):
+    if out is None or value.dtype not in _WHOLE:
         return None
     low, high = bounds(out, sizes)
     limit = 1 << 31
