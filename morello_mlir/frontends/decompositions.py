@@ -65,14 +65,18 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     """Of bytes, which wrap around as torch's do: torch-mlir takes them for quantised numbers, and ends the process."""
     if a.dtype not in (torch.int8, torch.uint8):
         return NotImplemented
-    return torch.matmul(a.to(torch.int32), b.to(torch.int32)).to(a.dtype)
+    return _exact_product(a, b).to(a.dtype)
 
 
 def _addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if a.dtype not in (torch.int8, torch.uint8):
         return NotImplemented
-    product = torch.matmul(a.to(torch.int32), b.to(torch.int32))
-    return (c.to(torch.int32) * int(beta) + product * int(alpha)).to(a.dtype)
+    return (c.to(torch.int32) * int(beta) + _exact_product(a, b) * int(alpha)).to(a.dtype)
+
+
+def _exact_product(a: Tensor, b: Tensor) -> Tensor:
+    """Of bytes, in i32."""
+    return torch.matmul(a.to(torch.int32), b.to(torch.int32))
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:

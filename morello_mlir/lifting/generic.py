@@ -1,4 +1,4 @@
-"""New `linalg.generic` ops."""
+"""New `linalg.generic` ops, and what bodies of others become in them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 
 from mlir import ir
 from mlir.dialects import linalg
+
+
+def copied(op: Any, known: dict[Any, Any]) -> Any:
+    """A copy of `op` at the insertion point. known: values that have another, to which its results are added."""
+    copy = op.clone()
+    for i, operand in enumerate(op.operands):
+        copy.operands[i] = known.get(operand, operand)
+    known.update(zip(op.results, copy.results, strict=True))
+    return copy
 
 
 def generic(inputs: Sequence[Any], out: Any, maps: Sequence[Any], body: Callable[..., Any]) -> Any:

@@ -13,7 +13,7 @@ from mlir.dialects import tensor
 
 from .aliases import nested_ops
 from .contraction import indexing_maps, operands_of
-from .generic import generic
+from .generic import copied, generic
 
 _PURE = ("arith.", "math.", "linalg.index", "linalg.yield")
 _OPS = ("linalg.generic", "linalg.fill")
@@ -50,7 +50,7 @@ def _rewrite(op: Any) -> None:
         def body(*arguments: Any) -> Any:
             *own, last = arguments
             known = dict(zip([*block.arguments[:-1], *captured, block.arguments[-1]], [*own, last], strict=True))
-            return _copied(block, known)
+            return _yielded(block, known)
 
         more = [_tensor(v) for v in captured]
         new = generic([*given, *more], out, [*maps[:-1], *[one] * len(more), maps[-1]], body)
@@ -82,12 +82,9 @@ def _tensor(value: Any) -> Any:
     return tensor.FromElementsOp(ir.RankedTensorType.get([], value.type), [value]).result
 
 
-def _copied(block: Any, known: dict[Any, Any]) -> Any:
+def _yielded(block: Any, known: dict[Any, Any]) -> Any:
     """What a body yields, its ops copied to the insertion point. known: values that have another."""
     *ops, last = (o.operation for o in block.operations)
     for op in ops:
-        copy = op.clone()
-        for i, operand in enumerate(op.operands):
-            copy.operands[i] = known.get(operand, operand)
-        known.update(zip(op.results, copy.results, strict=True))
+        copied(op, known)
     return known.get(last.operands[0], last.operands[0])

@@ -17,7 +17,7 @@ from .aliases import nested_ops
 from .body import is_zero, multiply_add_dtypes, widening_casts
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
-from .generic import generic
+from .generic import copied, generic
 
 #: A copy is worth it where each of its elements is used so often.
 OFTEN = 32
@@ -175,10 +175,7 @@ def generic_like(
                 start = arith.constant(argument.type, constants[i]) if i in constants else next(given)
                 values[argument] = cast_by(start, more)
             for inner in old.operations:
-                copy = inner.operation.clone()
-                for i, operand in enumerate(copy.operands):
-                    copy.operands[i] = values.get(operand, operand)
-                values.update(zip(inner.operation.results, copy.results, strict=True))
+                copied(inner.operation, values)
     for name in op.attributes:
         if "." in name and not name.startswith("linalg."):
             new.attributes[name] = op.attributes[name]

@@ -16,7 +16,7 @@ from mlir.dialects import linalg, tensor
 from .aliases import nested_ops
 from .body import multiply_add_dtypes
 from .contraction import declared_iterators, indexing_maps, is_structured, operands_of
-from .generic import generic
+from .generic import copied, generic
 from .inputs import sizes_of
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -182,9 +182,7 @@ def _copied(value: Any, block: Any, known: dict[Any, Any], dims: tuple[int, ...]
     if op.name == "linalg.index" and dims is not None:
         known[value] = linalg.IndexOp(dims.index(ir.IntegerAttr(op.attributes["dim"]).value)).result
         return known[value]
-    operands = [_copied(v, block, known, dims) for v in op.operands]
-    copy = op.clone()
-    for i, operand in enumerate(operands):
-        copy.operands[i] = operand
-    known.update(zip(op.results, copy.results, strict=True))
+    for operand in op.operands:
+        _copied(operand, block, known, dims)
+    copied(op, known)
     return known[value]

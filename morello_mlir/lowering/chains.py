@@ -31,7 +31,7 @@ from .outline import INTERNAL, THREADS
 from .pack import emit_pack
 from .plan import ALIGNMENT, panels_of
 from .splice import ROOT, splice
-from .views import NO_ARENA, Arena, Flat, Operand, View, operand_in
+from .views import NO_ARENA, Arena, Flat, Operand, View, begun, operand_in
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _texts(op: ChainOp, point: Point, node: Node, target: Target, taken: set[str
     for i, (name, value) in enumerate(zip(point.spec.names, op.operands, strict=True)):
         view = view_of(point.spec, name, value.type)
         if batch_of(point.spec, name):
-            operands[name] = Operand(view, *_start(b, f"%arg{i}", value.type)).as_memref(b)
+            operands[name] = begun(b, view, f"%arg{i}", value.type).as_memref(b)
             continue
         same = str(value.type) == view.type
         cast = f"%arg{i}" if same else b.value(f"memref.cast %arg{i} : {value.type} to {view.type}")
@@ -308,18 +308,6 @@ def batch_of(spec: ChainSpec, name: str) -> list[tuple[int, int]]:
     if isinstance(goal, Spec) or len(goal.dims) == 3:
         return []
     return [*zip(goal.dims[:-2], goal.operands[i].strides[:-2], strict=True)]
-
-
-def _start(b: Builder, name: str, type_: Any) -> tuple[str, str, str]:
-    """What an Operand that begins where a memref does is made of."""
-    base, offset, sizes, strides = b.name(), b.name(), b.name(), b.name()
-    rank = len(type_.shape)
-    results = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * rank)])
-    b.line(
-        f"{base}, {offset}, {sizes}:{rank}, {strides}:{rank} = memref.extract_strided_metadata {name} : "
-        f"{type_} -> {results}"
-    )
-    return "", base, offset
 
 
 def _moved(b: Builder, operand: Operand, at: Index, batch: Sequence[tuple[int, int]]) -> Operand:

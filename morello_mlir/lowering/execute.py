@@ -23,7 +23,7 @@ from .outline import Job, Outliner, arguments
 from .plan import ALIGNMENT, Plan, Stop, make_plan, panels_of, references, splits_k, streams
 from .registers import emit_body
 from .splice import ROOT, splice
-from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View
+from .views import LHS, NO_ARENA, OUT, RHS, Arena, Operand, View, begun
 from .walk import Env, Walk
 
 
@@ -171,16 +171,11 @@ def _function(walk: Walk, job: Job) -> str:
 def _operand(b: Builder, spec: Spec, i: int, name: str, type_: Any) -> Operand:
     """Operand `i` of the op as a memref of the shape that lowering works on (dims of size one come and go)."""
     view = view_of(spec, i, type_)
-    shape = tuple(type_.shape)
-    if shape == view.shape:
+    if tuple(type_.shape) == view.shape:
         return Operand(
             view, name if str(type_) == view.type else b.value(f"memref.cast {name} : {type_} to {view.type}")
         )
-    outer = View(view.dtype, shape, (0,) * len(shape))
-    base, offset = b.name(), b.name()
-    more = "".join(f", {b.name()}:{len(shape)}" for _ in range(2)) if shape else ""
-    b.line(f"{base}, {offset}{more} = memref.extract_strided_metadata {name} : {type_} -> {outer.metadata_types}")
-    return Operand(view, base=base, offset=offset)
+    return begun(b, view, name, type_)
 
 
 def view_of(spec: Spec, i: int, type_: Any) -> View:

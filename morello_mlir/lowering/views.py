@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..spec import FUNCTIONS, Edge, Side, Window, dense_strides, dtype_bytes, element_type
 from ..targets import LINE
@@ -219,6 +219,15 @@ def operand_in(b: Builder, arena: Arena, start: int, view: View, room: tuple[int
     place = arena.part(b, start, whole)
     part = b.value(f"memref.subview {place}[{zeros}] [{sizes}] [{ones}] : {whole} to {view.static_type}")
     return Operand(view, b.value(f"memref.cast {part} : {view.static_type} to {view.type}"))
+
+
+def begun(b: Builder, view: View, name: str, type_: Any) -> Operand:
+    """An operand of `view` that begins where the memref `name`, which may have another shape, does."""
+    rank, base, offset = len(type_.shape), b.name(), b.name()
+    more = "".join(f", {b.name()}:{rank}" for _ in range(2)) if rank else ""
+    results = ", ".join([f"memref<{view.element}>", *["index"] * (1 + 2 * rank)])
+    b.line(f"{base}, {offset}{more} = memref.extract_strided_metadata {name} : {type_} -> {results}")
+    return Operand(view, base=base, offset=offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,11 @@ def _entry(name: str, signature: Signature, code: _Checks, asserts: bool) -> str
     if asserts:
         code.require_success([] if into else results)
     code.give_back(results, owned=not into)
+    return _function(name, code, len(inputs) + into, max(len(data) + asserts, 1))
+
+
+def _function(name: str, code: _Checks, arguments: int, packet: int) -> str:
+    """The text of a function of so many arguments, with a packet of so many words; it goes on with `code`."""
     body = "\n".join(code.lines)
     globals_ = "\n".join(f"@{name} = external global i8" for name in sorted(code.objects))
     return f"""
@@ -157,8 +162,8 @@ declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
 {globals_}
 define ptr @"{name}"(ptr %self, ptr %args, i64 %count) {{
-  %packet = alloca [{max(len(data) + asserts, 1)} x ptr]
-  %counted = icmp eq i64 %count, {len(inputs) + into}
+  %packet = alloca [{packet} x ptr]
+  %counted = icmp eq i64 %count, {arguments}
   br i1 %counted, label %start, label %general
 start:
 {body}

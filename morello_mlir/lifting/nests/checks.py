@@ -15,6 +15,7 @@ from mlir import ir
 from mlir.dialects import arith, cf, linalg, tensor
 
 from ..contraction import indexing_maps
+from ..generic import copied
 from ..tables import loads_of
 
 ASSERT = "cf.assert"
@@ -32,7 +33,7 @@ def take_out_assertions(op: Any) -> None:
         return
     if any(o.operation.name.startswith(_TRAPS) and not _is_float(o.operation) for o in block.operations):
         return
-    cone = _cone([a.operands[0] for a in asserts], block)
+    cone = _Cone([a.operands[0] for a in asserts], block)
     maps = indexing_maps(op)
     inputs = [i for i, a in enumerate(block.arguments) if a in cone.arguments]
     loops = sorted({d for i in inputs for d in _dims(maps[i])} | cone.loops)
@@ -56,7 +57,7 @@ def _is_static(kind: Any) -> bool:
     return not isinstance(kind, ir.ShapedType) or (kind.has_static_shape and 0 not in list(kind.shape))
 
 
-class _cone:
+class _Cone:
     """What values in a body are made of. ops: in order; arguments: of the block; loops: whose positions they use; pure:
     whether that is all."""
 
@@ -95,7 +96,7 @@ def _is_sized(loops: list[int], maps: list[Any]) -> bool:
     return plain and bool(loops) and set(loops) <= {d for m in maps for d in _dims(m)}
 
 
-def _holds(op: Any, asserts: list[Any], cone: _cone, inputs: list[int], loops: list[int]) -> list[Any]:
+def _holds(op: Any, asserts: list[Any], cone: _Cone, inputs: list[int], loops: list[int]) -> list[Any]:
     """For each assertion a tensor of rank 0: whether it holds at all points."""
     at = {d: ir.AffineDimExpr.get(i) for i, d in enumerate(loops)}
     kept = [at.get(d, ir.AffineConstantExpr.get(0)) for d in range(indexing_maps(op)[0].n_dims)]
@@ -120,13 +121,10 @@ def _holds(op: Any, asserts: list[Any], cone: _cone, inputs: list[int], loops: l
     known = dict(zip(arguments, block.arguments, strict=False))
     with ir.InsertionPoint(block):
         for each in cone.ops:
-            copy = each.clone()
-            for i, operand in enumerate(each.operands):
-                copy.operands[i] = known.get(operand, operand)
+            copy = copied(each, known)
             if each.name == "linalg.index":
                 dim = loops.index(ir.IntegerAttr(each.attributes["dim"]).value)
                 copy.attributes["dim"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
-            known.update(zip(each.results, copy.results, strict=True))
         so_far = list(block.arguments)[len(arguments) :]
         conditions = [known.get(a.operands[0], a.operands[0]) for a in asserts]
         linalg.YieldOp([arith.andi(s, c) for s, c in zip(so_far, conditions, strict=True)])

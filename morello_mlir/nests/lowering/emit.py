@@ -25,6 +25,9 @@ from .edges import shifted
 from .memory import Place
 from .rows import emit_rows
 
+#: Trips of a loop, at borders, that have code of their own, at most: the first and the last.
+MOST_TRIPS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -32,10 +35,6 @@ class Function:
 
     name: str
     types: tuple[str, ...]
-
-
-#: Trips of a loop that have code of their own, at most.
-MOST_TRIPS = 2
 
 
 class Functions:
