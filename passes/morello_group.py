@@ -41,10 +41,11 @@ class MorelloGroup(Pass):
     def run(self, op: Any) -> None:
         if self.prepare:
             lifting.reshape_first(op)
-            lifting.scalars_as_operands(op)
             lifting.masks_apart(op)
             lifting.own_empties(op)
+            # Zero points are scalars, too, and are to be found as such.
             lifting.without_zero_points(op)
+            lifting.scalars_as_operands(op)
             for each, outcome in lifting.survey(op, followers=False):
                 if isinstance(outcome, Lifted) and outcome.on_tensors:
                     each = lifting.read_through_copies(each)
