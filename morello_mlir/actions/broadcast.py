@@ -98,8 +98,9 @@ class BroadcastFma(KernelAction):
             cycles = cycles + k * maximum(lines - STRIP, 0) * c.strip_line
         lhs = key.operands[0]
         if not lhs.layout.is_packed:
-            # A few rows in pages of their own are streams that hardware foresees.
-            far_apart = lhs.stride is not None and lhs.stride >= PAGE
+            # A few rows in pages of their own are streams that hardware foresees. What is in L1 is not told apart by
+            # its stride (`TableKey.canonical`).
+            far_apart = lhs.memory != "L1" and lhs.stride is not None and lhs.stride >= PAGE
             waits = (n <= lanes) * (m > c.burst_rows * far_apart)
             if spreads_pairs(key, target):
                 waits = waits * (1 - is_spread(m, 1))

@@ -15,7 +15,7 @@ from morello_mlir.actions.space import check_tree
 from morello_mlir.errors import ScheduleError, SpecError
 from morello_mlir.search.schedule import Hole, Kernel, Move, PackAhead, Parallel, Split, Tile, ToAccum, parse
 from morello_mlir.spec import Spec, matmul_spec
-from morello_mlir.targets import TARGETS
+from morello_mlir.targets import TARGETS, get_target
 
 AVX2 = TARGETS["avx2"]
 HOLE = Hole()
@@ -262,15 +262,31 @@ def test_what_is_left_is_whole_steps():
     assert left["L2"] == 4096 - 256
 
 
-@given(st.sampled_from((4, 8, 16, 32, 64)), st.tuples(*[st.integers(1, 300)] * 3), st.sampled_from(("avx2", "avx512")))
-def test_equal_keys_have_equal_numbers(stride, dims, target):
+MEMORIES = [
+    ("GL", "GL", "GL"),
+    ("L2", "L2", "L2"),
+    ("L1", "L2", "L1"),
+    ("L1", "L1", "L1"),
+    ("L2", "L1", "VRF"),
+    ("L1", "L2", "VRF"),
+]
+
+
+@pytest.mark.parametrize("memories", MEMORIES, ids="-".join)
+@given(
+    st.sampled_from((4, 8, 16, 32, 64, 512, 2048, 4096, 8192)),
+    st.tuples(st.integers(1, 40), st.integers(1, 300), st.integers(1, 80)),
+    st.sampled_from(("avx2", "avx512", "znver5")),
+    st.sampled_from(("row_major", "[b, n/32, k, n%32]")),
+)
+def test_equal_keys_have_equal_numbers(memories, stride, dims, target, rhs):
     """What the canonical key forgets changes no cost, no occupancy and no condition."""
-    t, point = TARGETS[target], dict(zip("bmkn", (1, *dims), strict=True))
-    for memory in ("GL", "L2"):
-        lhs, rhs = f"{memory}, row_major, s{stride}", f"{memory}, row_major, s{stride}"
-        key = key_of(accum(*dims, lhs=lhs, rhs=rhs), t)
-        same = key.canonical(t)
-        assert [a.label() for a in explore(key, point, t)] == [a.label() for a in explore(same, point, t)]
-        for action in explore(key, point, t):
-            assert action.cost(key, point, t) == action.cost(same, point, t)
-            assert action.uses(key, point, t) == action.uses(same, point, t)
+    t, point = get_target(target), dict(zip("bmkn", (1, *dims), strict=True))
+    lhs, out = (f"{memories[i]}, row_major, s{stride}" for i in (0, 2))
+    rhs = f"{memories[1]}, {rhs}" + f", s{stride}" * (rhs == "row_major")
+    key = key_of(accum(*dims, lhs=lhs, rhs=rhs, out=out), t)
+    same = key.canonical(t)
+    assert [a.label() for a in explore(key, point, t)] == [a.label() for a in explore(same, point, t)]
+    for action in explore(key, point, t):
+        assert action.cost(key, point, t) == action.cost(same, point, t)
+        assert action.uses(key, point, t) == action.uses(same, point, t)
