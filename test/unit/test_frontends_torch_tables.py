@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
-import torch.nn.functional as F
-from torch_support import HALF, check, fresh, nn, randn, torch  # noqa: F401
 
-from morello_mlir.frontends import torch as frontend
-from morello_mlir.runtime.program import AssertionFailed
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_mlir")
+
+import torch_support  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+from torch_support import HALF, check, nn, randn  # noqa: E402
+
+from morello_mlir.frontends import torch as frontend  # noqa: E402
+from morello_mlir.runtime.program import AssertionFailed  # noqa: E402
+
+fresh = torch_support.fresh
 
 
 def ids(*shape, dtype=torch.int64, count=30):

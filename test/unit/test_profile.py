@@ -12,7 +12,7 @@ import pytest
 import morello_mlir
 from morello_mlir.errors import InputError
 
-#: A product, in a loop another one, and an op that is left to upstream: rows are picked by number.
+#: A product, in a loop another one, and an op that is left to upstream: it asserts something about what a table holds.
 TEXT = """
 #id = affine_map<(i, j) -> (i, j)>
 func.func @f(%x: memref<8x8xf32>, %at: memref<8xi32>, %y: memref<8x8xf32>, %z: memref<8x8xf32>) {
@@ -31,6 +31,8 @@ func.func @f(%x: memref<8x8xf32>, %at: memref<8xi32>, %y: memref<8x8xf32>, %z: m
     %k = arith.index_cast %n : i32 to index
     %j = linalg.index 1 : index
     %r = memref.load %y[%j, %k] : memref<8x8xf32>
+    %positive = arith.cmpf oge, %r, %zero : f32
+    cf.assert %positive, "negative"
     linalg.yield %r : f32
   }
   return
