@@ -19,6 +19,8 @@ from . import extremes, moves, transformer
 from .moves import in_single
 
 _aten = torch.ops.aten
+#: What torch-mlir takes for quantised numbers in products and convolutions.
+BYTES = (torch.int8, torch.uint8)
 
 
 @lru_cache(maxsize=1)
@@ -62,14 +64,14 @@ def _either(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """Of bytes, which wrap around as torch's do: torch-mlir takes them for quantised numbers, and ends the process."""
-    if a.dtype not in (torch.int8, torch.uint8):
+    """Of bytes, which wrap around as torch's do: torch-mlir takes them for quantised numbers, and crashes."""
+    if a.dtype not in BYTES:
         return NotImplemented
     return _exact_product(a, b).to(a.dtype)
 
 
 def _addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    if a.dtype not in (torch.int8, torch.uint8):
+    if a.dtype not in BYTES:
         return NotImplemented
     return (c.to(torch.int32) * int(beta) + _exact_product(a, b) * int(alpha)).to(a.dtype)
 

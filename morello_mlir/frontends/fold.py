@@ -83,7 +83,7 @@ def _value(node: Any) -> Any:
 
 
 def fill_empty(graph: Graph) -> None:
-    """What has no elements is known whatever it is computed from. (torch-mlir ends the process at views of it.)"""
+    """What has no elements is known whatever it is computed from. (torch-mlir crashes on views of it.)"""
     for node in list(graph.nodes):
         value = node.meta.get("val")
         if node.op != "call_function" or not isinstance(value, torch.Tensor) or value.numel():

@@ -169,14 +169,14 @@ class _Places:
 
 
 def _refuse(graph: Graph) -> None:
-    """Raises CompileError for what would compile to something else than torch does, or end the process."""
+    """Raises CompileError for what would compile to something else than torch does, or crash torch-mlir."""
     for node in graph.nodes:
         target = node.target
         if isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags:
             raise CompileError(f"'{target}' draws random numbers, which are torch's own")
         if isinstance(target, torch._ops.HigherOrderOperator):
             raise CompileError(f"'{target}' has a graph of its own inside")
-        if target is torch.ops.aten.convolution.default and node.meta["val"].dtype in (torch.int8, torch.uint8):
+        if target is torch.ops.aten.convolution.default and node.meta["val"].dtype in decompositions.BYTES:
             raise CompileError(f"'{target}' of bytes: torch-mlir's lowering takes them for quantised numbers")
 
 

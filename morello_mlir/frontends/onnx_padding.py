@@ -1,4 +1,4 @@
-"""ONNX: quantised convolutions that pad two sides differently: torch-mlir's lowering of them ends the process."""
+"""ONNX: quantised convolutions that pad two sides differently: torch-mlir's lowering of them crashes."""
 
 from __future__ import annotations
 
