@@ -92,7 +92,7 @@ class RowsModel:
         online = any(p.step.online is not None for p in passes)
         overlap = self.s.online_overlap if online else self.s.overlap
         if is_window(self.spec, vector):
-            overlap = self.s.straight_overlap
+            overlap = self.s.window_overlap
         # What is written past the caches takes place beside other lines, but for those that wait.
         beside = self.s.past_beside * max(0.0, lines.past - lines.waits)
         memory = lines.cached + lines.past - beside

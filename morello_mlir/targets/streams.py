@@ -76,14 +76,13 @@ class Streams:
     waits for others in its set of L1, for each time that those under way at once fill the set, beyond a share;
     read_again, write_again: the same of lines met again.
     overlap: of compute and memory, the share of the smaller that the larger does not hide; online_overlap: the same in
-    online passes, straight_overlap in straight code. past_beside: the share of what is written past the caches that
-    takes place beside all else.
+    online passes, window_overlap in windows of a few lines. past_beside: the share of what is written past the caches
+    that takes place beside all else.
 
     Per vector: arithmetic, loads, stores: an instruction; fma: one of a sum of products; shuffle: one of a square that
-    is transposed; op: ops that have units of
-    their own, of f32 (f64 takes `double` times as long); counts: instructions of the others; tables: registers that
-    tables and constants take of those that look numbers up. issue: instructions that
-    start per cycle.
+    is transposed, or that picks every second element; op: ops that have units of their own, of f32 (f64 takes `double`
+    times as long); counts: instructions of the others; tables: registers that tables and constants take of those that
+    look numbers up. issue: instructions that start per cycle.
 
     Per iteration: loop; spill: for each register too many (live: registers for each vector that is computed beside
     others); latency: of an addition to an accumulator; online: of a running maximum with its sums.
@@ -110,7 +109,7 @@ class Streams:
     write_again: PerLine = PerLine(0.0, 12.5, 12.5, 12.5)
     overlap: float = 0.37
     online_overlap: float = 1.0
-    straight_overlap: float = 0.37
+    window_overlap: float = 0.37
     past_beside: float = 0.0
     arithmetic: float = 0.5
     fma: float = 0.5
@@ -160,7 +159,7 @@ AVX512_STREAMS = Streams(
     op={"div": 10.0, "sqrt": 12.0, "rsqrt": 20.0},
     crowd=0.12,
     overlap=0.21,
-    straight_overlap=0.21,
+    window_overlap=0.21,
     arithmetic=0.67,
     fma=0.67,
     loads=0.6,
@@ -189,7 +188,7 @@ ZEN5_STREAMS = Streams(
     op={"div": 5.0, "sqrt": 7.0, "rsqrt": 12.0},
     crowd=0.12,
     overlap=0.199,
-    straight_overlap=1.0,
+    window_overlap=1.0,
     online_overlap=0.17,
     past_beside=0.74,
     arithmetic=0.224,
