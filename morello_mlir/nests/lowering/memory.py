@@ -16,7 +16,7 @@ from ...lowering.machine import Machine
 from ...lowering.transpose import transposed
 from ..borders import Border
 from ..instructions import INTERLEAVED
-from ..ops import element_bytes
+from ..ops import element_bytes, is_float
 from ..squares import square
 from . import edges
 from .edges import Edge, Inside
@@ -203,15 +203,11 @@ class Memory:
             return self.values.loaded(self._splat(self.scalar(place, at), dtype), dtype)
         if stride != 1 or (tile.live is not None and dtype == "i1"):
             return self.values.loaded(self._gather(place, tile, at, stride), dtype)
-        t = f"vector<{self.lanes}x{dtype}>"
-        i = self.b.index(at)
-        if tile.live is None or isinstance(tile.live, int):
-            x = self._first(place, at, self.lanes if tile.live is None else tile.live)
-        else:
+        if isinstance(tile.live, str):
             (mask,) = self.mask(tile) or ("",)
-            zero = self.b.constant("dense<0.0>" if _is_float(dtype) else "dense<0>", t)
-            types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
-            x = self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
+            x = self._masked(place, at, mask)
+        else:
+            x = self._first(place, at, self.lanes if tile.live is None else tile.live)
         return self.values.loaded((x,), dtype)
 
     def _picked(self, place: Place, tile: Tile, start: Index, shape: Sequence[int]) -> Bundle:
@@ -272,12 +268,16 @@ class Memory:
 
     def _first(self, place: Place, at: Index, count: int) -> str:
         """A vector with the first `count` elements from `at` on."""
+        if count < self.lanes:
+            return self._masked(place, at, self.b.mask(count, self.lanes))
         t, i = f"vector<{self.lanes}x{place.dtype}>", self.b.index(at)
-        if count == self.lanes:
-            return self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {t}")
-        zero = self.b.constant("dense<0.0>" if _is_float(place.dtype) else "dense<0>", t)
+        return self.b.value(f"vector.load {place.memory}[{i}] : {place.type}, {t}")
+
+    def _masked(self, place: Place, at: Index, mask: str) -> str:
+        """The lanes of `mask` of a vector from `at` on, zero in the others."""
+        t, i = f"vector<{self.lanes}x{place.dtype}>", self.b.index(at)
+        zero = self.b.constant("dense<0.0>" if is_float(place.dtype) else "dense<0>", t)
         types = f"{place.type}, vector<{self.lanes}xi1>, {t} into {t}"
-        mask = self.b.mask(count, self.lanes)
         return self.b.value(f"vector.maskedload {place.memory}[{i}], {mask}, {zero} : {types}")
 
     def scalar(self, place: Place, at: Index) -> str:
@@ -387,7 +387,3 @@ class Memory:
                     asked.add(more // line)
                     i = self.b.index(self.b.add(start, more + ahead))
                     self.b.line(f"memref.prefetch {place.memory}[{i}], read, locality<3>, data : {place.type}")
-
-
-def _is_float(dtype: str) -> bool:
-    return dtype in ("f64", "f32", "f16", "bf16")
