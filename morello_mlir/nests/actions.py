@@ -9,7 +9,7 @@ from ..search.nest_steps import Partial, Reciprocal, Rows, Stage
 from ..search.schedule import Hole, Node, Parallel, Serial, Tile, children
 from ..targets import LINE, Target
 from .ops import element_bytes
-from .plan import dim_of, rows_plan, value_of
+from .plan import check_rows, dim_of, value_of
 from .rewrite import Child, Rewritten, partial, reciprocal_body, same, staged, tiled
 from .spec import NestSpec, Operand
 from .touch import levels
@@ -64,8 +64,7 @@ def _rewritten(spec: NestSpec, node: Node, target: Target) -> Rewritten | str:
     if isinstance(node, Rows):
         if not spec.serial:
             return "the goal is parallel: share a loop among the threads (parallel tile), or say serial"
-        if not any(isinstance(p, Hole) for p in node.passes):
-            rows_plan(spec, node, target)
+        check_rows(spec, node, target)
         return Rewritten(())
     if isinstance(node, (Tile, Parallel)):
         return _loop(spec, node)

@@ -14,11 +14,12 @@ Where it is parallel, values that vary along it are vectors all the way, also re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cached import cached_property
 from ..errors import ScheduleError, SpecError
 from ..search.nest_steps import SCRATCH, Pass, Rows
+from ..search.schedule import Hole
 from ..targets import Target
 from .body import READS, Body
 from .online import MAXIMA, Scaling, scalings
@@ -132,8 +133,9 @@ def is_straight(spec: NestSpec, vector: int, passes: Iterable[PassPlan]) -> bool
 
 def dim_of(name: str, spec: NestSpec) -> int:
     """The dim called `name`. Raises ScheduleError."""
-    if name[:1] == "d" and name[1:].isdigit() and int(name[1:]) < len(spec.dims):
-        return int(name[1:])
+    names = [f"d{d}" for d in range(len(spec.dims))]
+    if name in names:
+        return names.index(name)
     raise ScheduleError(f"there is no dim '{name}' (have d0 to d{len(spec.dims) - 1})")
 
 
@@ -224,6 +226,12 @@ def rows_plan(spec: NestSpec, node: Rows, target: Target) -> RowsPlan:
     return _Planner(spec, node, target).plan()
 
 
+def check_rows(spec: NestSpec, node: Rows, target: Target) -> None:
+    """Raises ScheduleError saying what is not legal of `rows`; of passes that are missing, nothing is said."""
+    planner = _Planner(spec, node, target)
+    planner.begun() if any(isinstance(p, Hole) for p in node.passes) else planner.plan()
+
+
 class _Planner:
     def __init__(self, spec: NestSpec, node: Rows, target: Target):
         self.spec, self.node, self.target = spec, node, target
@@ -237,7 +245,8 @@ class _Planner:
     def fail(self, why: str, step: Pass | None = None) -> ScheduleError:
         return ScheduleError(f"{(step or self.node).label()}: {why}, in {self.spec}")
 
-    def plan(self) -> RowsPlan:
+    def begun(self) -> RowsPlan:
+        """The plan as far as there are passes, each of which is legal after those before it."""
         spec = self.spec
         try:
             vector = dim_of(self.node.vector, spec)
@@ -247,13 +256,17 @@ class _Planner:
             passes = tuple(self.one(p, vector) for p in self.node.passes if isinstance(p, Pass))
         except ScheduleError as error:
             raise error if ", in " in str(error) else self.fail(str(error)) from None
-        if len(passes) < len(self.node.passes):
+        return RowsPlan(spec, self.node, vector, lanes, tile, before, passes, ())
+
+    def plan(self) -> RowsPlan:
+        spec, plan = self.spec, self.begun()
+        if len(plan.passes) < len(self.node.passes):
             raise self.fail("passes are missing")
         missing = [g for g in goals(spec) if value_of(g, spec) not in self.done and self.values.output(g) is None]
         missing += [g for g in goals(spec) if (k := self.values.output(g)) is not None and k not in self.written]
         if missing:
             raise self.fail(f"no pass computes {', '.join(missing)}")
-        plan = RowsPlan(spec, self.node, vector, lanes, tile, before, passes, self.sweeps(len(passes)))
+        plan = replace(plan, sweeps=self.sweeps(len(plan.passes)))
         self.check_stores(plan)
         self.check_pipeline(plan)
         return plan

@@ -152,7 +152,7 @@ def test_fills_holes():
             (rows,) = [n for n in walk(found.schedule) if isinstance(n, Rows)]
             assert rows.passes[0] == Pass(("m",), (), (("d1", 2),))
     with pytest.raises(ScheduleError, match="nothing fills rows vector d1"):
-        NestSearch(AVX2).complete(spec, parse("rows vector d1:\n    pass m store e to y\n    ?"))
+        NestSearch(AVX2).complete(spec, parse("rows vector d1 pipeline 7:\n    ?"))
 
 
 def test_nothing_to_search():
