@@ -41,6 +41,18 @@ def cost(action, m, k, n, lhs, rhs, out="GL, row_major", **costs):
     return action.cost(key_of(spec, target), dims, target) / 1000
 
 
+def saved(action, text, far=False, base=BASE, **coefficient):
+    """Cycles that an action on the Spec `text` takes less with a coefficient of this value than where it is 0. far:
+    whether GL is DRAM, whatever the sizes say."""
+    spec = Spec.parse(text)
+    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
+    took = []
+    for costs in (dict.fromkeys(coefficient, 0.0), coefficient):
+        target = replace(base, costs=replace(base.costs, **costs))
+        took.append(action.cost(replace(key_of(spec, target), far=far), dims, target) / 1000)
+    return took[0] - took[1]
+
+
 PANELS = "L2, [b, n/16, k, n%16]"
 KERNEL = KERNELS["broadcast_fma"]
 
@@ -182,31 +194,22 @@ def test_rows_beside_panels_are_no_streams():
     "lhs, rows, less", [("[b, m/6, k, m%6]", 6, True), ("[b, m/6, k, m%6]", 12, False), ("row_major", 6, False)]
 )
 def test_a_panel_of_lhs_from_memory_is_asked_for_where_it_comes_alone(lhs: str, rows: int, less: bool):
-    spec = Spec.parse(
+    spec = (
         f"MatmulAccum([1, {rows}, 256, 128], (f32, GL, {lhs}), (f32, L2, [b, n/64, k, n%64]), (f32, GL, row_major), "
-        "serial, far)"
+        "serial)"
     )
-    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-    took = []
-    for saved in (0.0, 5.0):
-        target = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0, packed=6.0), far_asked=saved))
-        took.append(MoveAction(0, "L2").cost(key_of(spec, target), dims, target) / 1000)
-    assert took[0] - took[1] == (5.0 * rows * 256 // 16 if less else 0.0)
+    base = replace(BASE, costs=replace(BASE.costs, far_to_l2=LineCost(7.0, 7.0, packed=6.0)))
+    want = 5.0 * rows * 256 // 16 if less else 0.0
+    assert saved(MoveAction(0, "L2"), spec, far=True, base=base, far_asked=5.0) == want
 
 
 @pytest.mark.parametrize("n, far, less", [(64, True, True), (128, True, False), (64, False, False)])
 def test_one_panel_of_rhs_from_memory_is_a_stream(n: int, far: bool, less: bool):
-    spec = Spec.parse(
+    spec = (
         f"MatmulAccum([1, 2, 256, {n}], (f32, L2, row_major), (f32, GL, [b, n/64, k, n%64]), (f32, L2, row_major), "
-        f"serial{', far' if far else ''})"
+        "serial)"
     )
-    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-    took = []
-    for saved in (0.0, 1.5):
-        target = replace(BASE, costs=replace(BASE.costs, far_panel=saved))
-        key = replace(key_of(spec, target), far=far)
-        took.append(MoveAction(1, "L2").cost(key, dims, target) / 1000)
-    assert took[0] - took[1] == (1.5 * 256 * 64 // 16 if less else 0.0)
+    assert saved(MoveAction(1, "L2"), spec, far, far_panel=1.5) == (1.5 * 256 * 64 // 16 if less else 0.0)
 
 
 @pytest.mark.parametrize("m, far, passes", [(4096, True, 0), (8192, True, 7), (8192, False, 0)])
@@ -214,34 +217,18 @@ def test_panels_of_lhs_that_do_not_stay_in_the_last_level_cache_come_from_memory
     m: int, far: bool, passes: int
 ):
     """A fourth of 32 MiB may be theirs; panels of rhs that L2 holds, 512 deep, have 640 columns of 4096."""
-    base = replace(BASE, l3_bytes=32 << 20)
-    spec = Spec.parse(
-        f"MatmulAccum([1, {m}, 512, 4096], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial"
-        f"{', far' if far else ''})"
-    )
-    dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-    took = []
-    for saved in (0.0, 5.0):
-        target = replace(base, costs=replace(base.costs, far_asked=saved))
-        move = MoveAction(0, "GL", Layout.packed(3, 1, 4))
-        key = replace(key_of(spec, target), far=far)
-        took.append(move.cost(key, dims, target) / 1000)
-    assert took[1] - took[0] == 5.0 * passes * m * 512 // 16
+    spec = f"MatmulAccum([1, {m}, 512, 4096], (f32, GL, row_major), (f32, GL, row_major), (f32, GL, row_major), serial)"
+    move, base = MoveAction(0, "GL", Layout.packed(3, 1, 4)), replace(BASE, l3_bytes=32 << 20)
+    assert -saved(move, spec, far, base, far_asked=5.0) == 5.0 * passes * m * 512 // 16
 
 
 def test_wide_strips_of_what_is_widened_are_dear():
     """Each line beyond four of a row; not of what is as wide as the sums."""
     for rhs, n, lines in (("f16", 192, 2), ("f16", 128, 0), ("f32", 192, 0)):
-        took = []
-        for each in (0.0, 1.0):
-            spec = Spec.parse(
-                f"MatmulAccum([1, 1, 8, {n}], (f32, L1, row_major), ({rhs}, L1, row_major), "
-                "(f32, VRF, row_major), serial)"
-            )
-            dims = dict(zip(spec.info.dims, spec.dims, strict=True))
-            target = replace(BASE, costs=replace(BASE.costs, strip_line=each))
-            took.append(KERNEL.cost(key_of(spec, target), dims, target) / 1000)
-        assert took[1] - took[0] == 8 * lines
+        spec = (
+            f"MatmulAccum([1, 1, 8, {n}], (f32, L1, row_major), ({rhs}, L1, row_major), (f32, VRF, row_major), serial)"
+        )
+        assert -saved(KERNEL, spec, strip_line=1.0) == 8 * lines
 
 
 def test_setting_out_to_pack_is_paid_once_whatever_the_size():
