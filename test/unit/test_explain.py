@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from quantised_support import product
 
 import morello_mlir
 from morello_mlir.actions import key_of, multiply_adds
@@ -310,28 +311,14 @@ func.func @f(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>, %k: tensor<3xf32>, %x
     assert goals.count("kernel ") >= len(lines) - 3 and "called 2 times, each: " in goals
 
 
-CONSTANT_SUMS = """
-func.func @f(%a: tensor<6x40xi8>) -> tensor<6x33xi32> {
-  %b = arith.constant dense<"0xWEIGHTS"> : tensor<40x33xi8>
-  %x = arith.constant 4 : i32
-  %z = arith.constant 0 : i32
-  %e = tensor.empty() : tensor<6x33xi32>
-  %i = linalg.fill ins(%z : i32) outs(%e : tensor<6x33xi32>) -> tensor<6x33xi32>
-  %r = linalg.quantized_matmul ins(%a, %b, %x, %z : tensor<6x40xi8>, tensor<40x33xi8>, i32, i32)
-    outs(%i : tensor<6x33xi32>) -> tensor<6x33xi32>
-  return %r : tensor<6x33xi32>
-}
-"""
-
-
 def test_what_the_first_call_does_besides_is_no_share_of_the_whole(tmp_path, capfd):
     """Sums of a weight's columns, and its panels."""
     path, page = tmp_path / "quantized.mlir", tmp_path / "page.html"
-    path.write_text(CONSTANT_SUMS.replace("WEIGHTS", bytes(range(1, 221)).hex() * 6), encoding="utf-8")
+    path.write_text(product(6, 40, 33, (4, 0), mark="{morello.constant}"), encoding="utf-8")
     assert run(str(path), "--threads", "1") == 0
     text = capfd.readouterr().out
-    product, sums, whole = text.split("\n\n")[::2]
-    assert "packed ahead, in the first call: rhs as " in product and "called" not in product
+    own, sums, whole = text.split("\n\n")[::2]
+    assert "packed ahead, in the first call: rhs as " in own and "called" not in own
     assert ": called once, in the first call only: " in sums
     lines = whole.splitlines()
     assert lines[2].startswith("100.0%    1 x ") and lines[3].startswith("  once    1 x ")
