@@ -88,7 +88,7 @@ class RowsModel:
 
     def combined(self, passes: Sequence[PassPlan], compute: float, lines: Lines, vector: int) -> float:
         """Cycles of one sweep. An online pass waits for some of its lines while it looks for their maximum, not beside
-        what takes long. A window of a few lines waits for them all."""
+        what takes long. A window of a few lines waits in its own way: on Zen 5 for them all."""
         online = any(p.step.online is not None for p in passes)
         overlap = self.s.online_overlap if online else self.s.overlap
         if is_window(self.spec, vector):

@@ -229,7 +229,10 @@ def rows_plan(spec: NestSpec, node: Rows, target: Target) -> RowsPlan:
 def check_rows(spec: NestSpec, node: Rows, target: Target) -> None:
     """Raises ScheduleError saying what is not legal of `rows`; of passes that are missing, nothing is said."""
     planner = _Planner(spec, node, target)
-    planner.begun() if any(isinstance(p, Hole) for p in node.passes) else planner.plan()
+    if any(isinstance(p, Hole) for p in node.passes):
+        planner.begun()
+    else:
+        planner.plan()
 
 
 class _Planner:

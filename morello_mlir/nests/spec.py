@@ -125,8 +125,8 @@ class Operand:
         alias = "" if self.alias is None else f", is x{self.alias}"
         borders = "".join(f", {b}" for b in self.borders)
         borders += f", else {self.around}, first {self.first}" if borders else ""
-        borders += f", {axes_text(self.axes)}" if self.axes else ""
-        return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias}{borders})"
+        axes = f", {axes_text(self.axes)}" if self.axes else ""
+        return f"({self.dtype}, {self.memory}, {list(self.strides)}{alias}{borders}{axes})"
 
     @staticmethod
     def parse(text: str) -> Operand:

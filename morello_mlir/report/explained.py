@@ -28,10 +28,10 @@ Goal: TypeAlias = Spec | NestSpec | ChainSpec
 
 @dataclass(frozen=True)
 class Explained:
-    """spec: the goal, as its schedule names it. schedule: as text. root: the tree of its steps. source:
-    where the schedule comes from. threads: how many work on it. packed: what it packs ahead. calls: how often every
-    call of the module does it; once: how often the first call does besides. where: the op, as `file:line:column`, or
-    empty. measured_s: how long one call took on this machine; None: it was not timed, and `why` may say why."""
+    """spec: the goal, as its schedule names it. schedule: as text. root: the tree of its steps. source: where the
+    schedule comes from. threads: how many work on it. packed: what it packs ahead. calls: how often every call of the
+    module does it; once: how often the first call does besides. where: the op, as `file:line:column`, or empty.
+    measured_s: how long one call took on this machine; None: it was not timed, and `why` may say why."""
 
     spec: Goal
     schedule: str

@@ -143,5 +143,5 @@ def _stay_inside(load: Any) -> None:
 
 
 def has_assertion(op: Any) -> bool:
-    """Whether the body of a linalg op asserts something beside reading tables."""
+    """Whether the body of a linalg op asserts something."""
     return op.name == "linalg.generic" and any(o.operation.name == ASSERT for o in op.regions[0].blocks[0].operations)

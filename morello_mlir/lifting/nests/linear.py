@@ -56,7 +56,7 @@ def _combined(op: str, args: Sequence[Index], sizes: Sequence[int]) -> Index | N
 
 
 def _compared(b: BodyBuilder, at: int, sizes: Sequence[int]) -> bool | None:
-    """Whether one is less than another, where that is known of all points."""
+    """Whether a comparison (`slt`, `sge`) holds, where it does at all points, or at none."""
     value = b.value(at)
     if value.op != "cmp" or value.attr not in ("slt", "sge"):
         return None
