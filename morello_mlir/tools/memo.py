@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("--sample", type=int, default=10, metavar="N", help="Specs to search anew (default: 10)")
     verify.add_argument("--seed", type=int, default=0, metavar="N", help="choose another sample")
     verify.add_argument("--shipped", metavar="TARGET", help=_SHIPPED)
-    merge = add("merge", "add the records and winners of other memos")
+    merge = add("merge", "add the records, winners and answers of other memos")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     export = add("export", "write a part of a memo to a new file")
     export.add_argument("file", type=Path, metavar="FILE")
