@@ -9,7 +9,7 @@ as ops of their own, or as products of widened bytes from which an op has subtra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir import ir
@@ -17,10 +17,12 @@ from mlir.dialects import arith, linalg, tensor
 
 from .aliases import nested_ops
 from .body import is_zero, multiply_add_dtypes
+from .constants import depends_on_constants
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
 from .generic import generic
 from .inputs import copy_of
+from .signs import OFFSET, UnsignedSources, elementwise, number_of
 
 NAMES = ("linalg.quantized_matmul", "linalg.quantized_batch_matmul")
 
@@ -41,15 +43,17 @@ class _Bytes:
 
 def without_zero_points(root: Any) -> None:
     """Takes the quantised products on tensors of static sizes under `root` apart; others stay as they are."""
+    sources = UnsignedSources()
     # An erased op, and what is in it, must not be looked at again.
     for op in [o for o in nested_ops(root) if o.name in NAMES and o.results]:
-        _take_apart(op)
+        _take_apart(op, sources)
     for op in [
         o for o in nested_ops(root) if o.name.startswith("linalg.conv_") and o.name.endswith("_q") and o.results
     ]:
-        _take_convolution_apart(op)
+        _take_convolution_apart(op, sources)
     for op in [o for o in nested_ops(root) if len(o.results) == 1 and is_structured(o) and _sums_of_i32(o)]:
         _take_differences_apart(op)
+    sources.erase_unused()
 
 
 def _sums_of_i32(op: Any) -> bool:
@@ -57,7 +61,7 @@ def _sums_of_i32(op: Any) -> bool:
     return multiply_add_dtypes(op.regions[0].blocks[0]) in (("i32",) * 3, ("i32", "i32", "i64"))
 
 
-def _take_apart(op: Any) -> None:
+def _take_apart(op: Any, sources: UnsignedSources) -> None:
     """An op with zero points."""
     (a, b, za, zb), (out,) = operands_of(op)
     types = [v.type.element_type for v in (a, b, out)] if all(_is_static(v) for v in (a, b, out)) else []
@@ -66,12 +70,16 @@ def _take_apart(op: Any) -> None:
     of_a, of_b, of_out = (tuple(e.position for e in m.results) for m in (indexing_maps(op)[i] for i in (0, 1, 4)))
     with op.location, ir.InsertionPoint(op):
         sides = [_Bytes(v, d, zero=None if is_zero(z) else z) for v, d, z in ((a, of_a, za), (b, of_b, zb))]
+        for i, side in enumerate(sides):
+            if (unsigned := _unsigned(side, sides[1 - i], sources)) is not None:
+                sides[i] = unsigned
+                break
         total = _product(sides, out, of_out)
     op.results[0].replace_all_uses_with(total)
     op.erase()
 
 
-def _take_convolution_apart(op: Any) -> None:
+def _take_convolution_apart(op: Any, sources: UnsignedSources) -> None:
     """A convolution of bytes whose filters have the zero point zero: with them, zeros stay zeros at the borders too."""
     (image, filters, za, zb), (out,) = operands_of(op)
     operands = (image, filters, out)
@@ -81,17 +89,35 @@ def _take_convolution_apart(op: Any) -> None:
     maps = [indexing_maps(op)[i] for i in (0, 1, 4)]
     of_filters, of_out = (tuple(ir.AffineDimExpr(e).position for e in m.results) for m in maps[1:])
     with op.location, ir.InsertionPoint(op):
-        side = _Bytes(filters, of_filters)
+        side, whole = _Bytes(filters, of_filters), _Bytes(image, (), zero=None if is_zero(za) else za)
+        whole = _unsigned(whole, side, sources) or whole
 
         def multiply_add(x: Any, w: Any, acc: Any) -> Any:
-            return arith.addi(acc, arith.muli(side.widened(x, acc.type), side.widened(w, acc.type)))
+            return arith.addi(acc, arith.muli(whole.widened(x, acc.type), side.widened(w, acc.type)))
 
         kept = [d for d in of_filters if d in of_out]
-        terms = [] if is_zero(za) else [(_sums(side, kept), kept, za)]
-        total = generic([image, filters], out, maps, multiply_add).results[0]
+        terms = [] if whole.zero is None else [(_sums(side, kept), kept, whole.zero)]
+        total = generic([whole.value, filters], out, maps, multiply_add).results[0]
         total = _corrected(total, of_out, terms, None) if terms else total
     op.results[0].replace_all_uses_with(total)
     op.erase()
+
+
+def _unsigned(side: _Bytes, other: _Bytes, sources: UnsignedSources) -> _Bytes | None:
+    """The bytes without a sign that an input of a product of signed bytes was made of: of them kernels correct nothing.
+    None where there are none, or where a zero point would come to be for which each call would add up the other."""
+    if side.zero is None and not depends_on_constants(other.value, {}):
+        return None
+    if (source := sources.of(side.value)) is None:
+        return None
+    wide = ir.IntegerType.get_signless(32)
+    known = 0 if side.zero is None else number_of(side.zero)
+    if known is None:
+        zero = arith.addi(side.zero, arith.constant(wide, OFFSET))
+    else:
+        total = (known + OFFSET + (1 << 31)) % (1 << 32) - (1 << 31)
+        zero = arith.constant(wide, total) if total else None
+    return replace(side, value=source, unsigned=True, zero=zero)
 
 
 def _take_differences_apart(op: Any) -> None:
@@ -131,7 +157,7 @@ def _take_differences_apart(op: Any) -> None:
 
 def _difference(value: Any) -> tuple[Any, Any] | None:
     """(x, z) where a tensor of i32 is made by an elementwise op that computes x - z, z being the same for all."""
-    op = _elementwise(value, "arith.subi")
+    op = elementwise(value, "arith.subi")
     if op is None:
         return None
     block = op.regions[0].blocks[0]
@@ -145,26 +171,10 @@ def _cut_off(value: Any, narrow: Any) -> Any:
     users = [use.owner for use in value.uses]
     if len(users) != 1 or len(users[0].operation.results) != 1:
         return None
-    op = _elementwise(users[0].operation.results[0], "arith.trunci")
+    op = elementwise(users[0].operation.results[0], "arith.trunci")
     if op is None or operands_of(op)[0][0] != value or op.results[0].type.element_type != narrow:
         return None
     return op
-
-
-def _elementwise(value: Any, name: str) -> Any:
-    """The op that makes a tensor, element by element as its first input lies, by one op called `name`, whose first
-    operand that input is; else None."""
-    if isinstance(value.owner, ir.Block) or not is_structured(value.owner):
-        return None
-    op = value.owner.operation
-    inputs, outputs = operands_of(op)
-    block = op.regions[0].blocks[0]
-    body = [o.operation for o in block.operations]
-    maps = indexing_maps(op)
-    whole = ir.AffineMap.get_identity(maps[0].n_dims)
-    plain = bool(inputs) and len(outputs) == 1 and maps[0] == maps[-1] == whole
-    plain = plain and [o.name for o in body] == [name, "linalg.yield"]
-    return op if plain and body[0].operands[0] == block.arguments[0] else None
 
 
 def _bytes(value: Any, dims: tuple[int, ...], difference: tuple[Any, Any] | None) -> _Bytes | None:
@@ -211,17 +221,10 @@ def _sums(side: _Bytes, kept: list[int]) -> Any:
 
 def _times(size: int, x: Any, y: Any) -> Any:
     """The product of a number and two values of i32, in i32; a constant where the values are."""
-    a, b = _number(x), _number(y)
+    a, b = number_of(x), number_of(y)
     if a is None or b is None:
         return arith.muli(arith.muli(x, y), arith.constant(x.type, size))
     return arith.constant(x.type, (size * a * b + (1 << 31)) % (1 << 32) - (1 << 31))
-
-
-def _number(value: Any) -> int | None:
-    """The number that a constant of i32 is; None for other values."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(value.owner.operation.attributes["value"]).value
 
 
 def _zeros(shape: Sequence[int], wide: Any) -> Any:
@@ -233,7 +236,7 @@ def _corrected(total: Any, of_out: Sequence[int], terms: Sequence[tuple[Any, lis
     wide = total.type.element_type
     empty = tensor.EmptyOp(list(total.type.shape), wide).result
     numbers = [zero for _, _, zero in terms] + ([] if more is None else [more])
-    computed = [number for number in numbers if _number(number) is None]
+    computed = [number for number in numbers if number_of(number) is None]
 
     def body(x: Any, *rest: Any) -> Any:
         sums, read = rest[: len(terms)], dict(zip(computed, rest[len(terms) : -1], strict=True))

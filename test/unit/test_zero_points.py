@@ -143,3 +143,53 @@ def test_differences_of_which_one_is_not_summed_over(lhs: str, rhs: str) -> None
     want = np.einsum(names, a.astype(np.int64) - 3, b.astype(np.int64) + 7)
     got = morello_mlir.compile(text, memo="off", threads=1).f(a, b, np.int32(3), np.int32(-7))
     assert (got == want).all()
+
+
+@pytest.mark.parametrize("zero", [-128, -123, 0, 127, None], ids=["none taken off", "some", "128", "255", "any"])
+@pytest.mark.parametrize("layout", ["nchw_fchw", "nhwc_hwcf"])
+def test_images_less_128(layout: str, zero: int | None) -> None:
+    """Unsigned images as importers write them, two convolutions of one padded image: products of unsigned bytes."""
+    first = layout == "nchw_fchw"
+    shapes = ("1x3x7x6", "1x3x9x7", "5x3x3x2") if first else ("1x7x6x3", "1x9x7x3", "3x2x3x5")
+    image, padded, filters = (f"tensor<{s}xi8>" for s in shapes)
+    out, loops = "tensor<1x5x7x6xi32>" if first else "tensor<1x7x6x5xi32>", ", ".join(['"parallel"'] * 4)
+    low, high = ("[0, 0, 1, 0]", "[0, 0, 1, 1]") if first else ("[0, 1, 0, 0]", "[0, 1, 1, 0]")
+    around, x = (17, "%given") if zero is None else (zero, "%known")
+    conv = f"linalg.conv_2d_{layout}_q ins(%p, %b, {x}, %z : {padded}, {filters}, i32, i32) outs(%c : {out}) -> {out}"
+    text = f"""
+    #id = affine_map<(a, b, c, d) -> (a, b, c, d)>
+    func.func @f(%a: {image}, %b: {filters}, %c: {out}, %given: i32) -> ({out}, {out}) {{
+      %z = arith.constant 0 : i32
+      %offset = arith.constant -128 : i8
+      %around = arith.constant {around} : i8
+      %known = arith.constant {around} : i32
+      %e = tensor.empty() : {image}
+      %s = linalg.generic {{indexing_maps = [#id, #id], iterator_types = [{loops}]}}
+        ins(%a : {image}) outs(%e : {image}) {{
+      ^bb0(%v: i8, %o: i8):
+        %w = arith.addi %v, %offset : i8
+        linalg.yield %w : i8
+      }} -> {image}
+      %p = tensor.pad %s low{low} high{high} {{
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %around : i8
+      }} : {image} to {padded}
+      %r = {conv}
+      %q = {conv}
+      return %r, %q : {out}, {out}
+    }}"""
+    rng = np.random.default_rng(6)
+    a = rng.integers(0, 256, (1, 3, 7, 6)).astype(np.uint8)
+    w = rng.integers(-128, 128, (5, 3, 3, 2)).astype(np.int8)
+    start = rng.integers(-(2**31), 2**31, (1, 5, 7, 6)).astype(np.int32)
+    wide = np.pad(a.astype(np.int64), ((0, 0), (0, 0), (1, 1), (0, 1)), constant_values=around + 128)
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 2), (2, 3))
+    want = np.einsum("ncijkl,fckl->nfij", windows - (around + 128), w.astype(np.int64))
+    if not first:
+        a, w = a.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
+        start, want = start.transpose(0, 2, 3, 1).copy(), want.transpose(0, 2, 3, 1)
+    compiled = morello_mlir.compile(text, memo="off", threads=1, constants={1: w})
+    products = [s for s in map(str, (s["spec"] for s in compiled.specs)) if s.startswith("Matmul")]
+    assert products and all("u8, GL" in s and "(i8, GL" in s for s in products)
+    for got in compiled.f(a, start, np.int32(around)):
+        assert (got == (want + start).astype(np.int32)).all()

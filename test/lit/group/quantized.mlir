@@ -113,3 +113,92 @@ func.func @all_bits(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>) -> tensor<6x10xi6
   %4 = linalg.matmul ins(%2, %1 : tensor<6x19xi32>, tensor<19x10xi32>) outs(%i : tensor<6x10xi64>) -> tensor<6x10xi64>
   return %4 : tensor<6x10xi64>
 }
+
+// Signed bytes that are unsigned ones less 128 are read as what they were made of, padding included: of bytes of which
+// one side alone has a sign kernels correct nothing. The zero point is 128 more.
+// CHECK-LABEL: func.func @unsigned_image
+// CHECK: %[[AROUND:.*]] = arith.constant 5 : i8
+// CHECK-NEXT: %[[P:.*]] = tensor.pad %arg0
+// CHECK: tensor.yield %[[AROUND]]
+// CHECK-NOT: tensor.pad
+// CHECK: %[[FIVE:.*]] = arith.constant 5 : i32
+// CHECK-NOT: tensor.pad
+// CHECK: linalg.generic {{.*}} ins(%[[P]], %arg1 : {{.*}} attrs = {morello.group
+// CHECK: arith.extui
+// CHECK: arith.extsi
+// CHECK: arith.muli %{{.*}}, %[[FIVE]]
+#all = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+func.func @unsigned_image(%a: tensor<1x8x5x5xi8>, %b: tensor<6x8x3x3xi8>, %c: tensor<1x6x5x5xi32>) -> tensor<1x6x5x5xi32> {
+  %offset = arith.constant -128 : i8
+  %around = arith.constant -123 : i8
+  %za = arith.constant -123 : i32
+  %zb = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<1x8x5x5xi8>
+  %0 = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%a : tensor<1x8x5x5xi8>) outs(%e : tensor<1x8x5x5xi8>) {
+  ^bb0(%x: i8, %o: i8):
+    %w = arith.addi %x, %offset : i8
+    linalg.yield %w : i8
+  } -> tensor<1x8x5x5xi8>
+  %1 = tensor.pad %0 low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %around : i8
+  } : tensor<1x8x5x5xi8> to tensor<1x8x7x7xi8>
+  %r = linalg.conv_2d_nchw_fchw_q ins(%1, %b, %za, %zb : tensor<1x8x7x7xi8>, tensor<6x8x3x3xi8>, i32, i32) outs(%c : tensor<1x6x5x5xi32>) -> tensor<1x6x5x5xi32>
+  return %r : tensor<1x6x5x5xi32>
+}
+
+// One side is enough.
+// CHECK-LABEL: func.func @both_unsigned
+// CHECK-NOT: arith.xori
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<19x10xi8>)
+// CHECK: arith.addi
+// CHECK: linalg.generic {{.*}} ins(%arg0, %[[B]] : tensor<6x19xi8>, tensor<19x10xi8>) {{.*}} attrs = {morello.group
+// CHECK: arith.extui
+// CHECK: arith.extsi
+func.func @both_unsigned(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>, %c: tensor<6x10xi32>, %za: i32, %zb: i32) -> tensor<6x10xi32> {
+  %offset = arith.constant -128 : i8
+  %e0 = tensor.empty() : tensor<6x19xi8>
+  %e1 = tensor.empty() : tensor<19x10xi8>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<6x19xi8>) outs(%e0 : tensor<6x19xi8>) {
+  ^bb0(%x: i8, %o: i8):
+    %w = arith.xori %x, %offset : i8
+    linalg.yield %w : i8
+  } -> tensor<6x19xi8>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<19x10xi8>) outs(%e1 : tensor<19x10xi8>) {
+  ^bb0(%x: i8, %o: i8):
+    %w = arith.addi %x, %offset : i8
+    linalg.yield %w : i8
+  } -> tensor<19x10xi8>
+  %r = linalg.quantized_matmul ins(%0, %1, %za, %zb : tensor<6x19xi8>, tensor<19x10xi8>, i32, i32) outs(%c : tensor<6x10xi32>) -> tensor<6x10xi32>
+  return %r : tensor<6x10xi32>
+}
+
+// Less another number they are other bytes. Without a zero point that is taken off already, the sums of an input that
+// is no constant would cost more than the correction.
+// CHECK-LABEL: func.func @no_offset
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<6x19xi8>)
+// CHECK: arith.addi
+// CHECK-NOT: arith.extui
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %arg1 : tensor<6x19xi8>, tensor<19x10xi8>) {{.*}} attrs = {morello.group
+// CHECK-NOT: arith.extui
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %arg1 : tensor<6x19xi8>, tensor<19x10xi8>) {{.*}} attrs = {morello.group
+// CHECK-NOT: arith.extui
+func.func @no_offset(%a: tensor<6x19xi8>, %b: tensor<19x10xi8>, %c: tensor<6x10xi32>, %za: i32) -> (tensor<6x10xi32>, tensor<6x10xi32>) {
+  %other = arith.constant -127 : i8
+  %offset = arith.constant -128 : i8
+  %z = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<6x19xi8>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<6x19xi8>) outs(%e : tensor<6x19xi8>) {
+  ^bb0(%x: i8, %o: i8):
+    %w = arith.addi %x, %other : i8
+    linalg.yield %w : i8
+  } -> tensor<6x19xi8>
+  %r = linalg.quantized_matmul ins(%0, %b, %za, %z : tensor<6x19xi8>, tensor<19x10xi8>, i32, i32) outs(%c : tensor<6x10xi32>) -> tensor<6x10xi32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<6x19xi8>) outs(%e : tensor<6x19xi8>) {
+  ^bb0(%x: i8, %o: i8):
+    %w = arith.addi %x, %offset : i8
+    linalg.yield %w : i8
+  } -> tensor<6x19xi8>
+  %s = linalg.quantized_matmul ins(%1, %b, %z, %z : tensor<6x19xi8>, tensor<19x10xi8>, i32, i32) outs(%c : tensor<6x10xi32>) -> tensor<6x10xi32>
+  return %r, %s : tensor<6x10xi32>, tensor<6x10xi32>
+}
