@@ -83,10 +83,18 @@ class CompiledJaxFunction:
                     f"argument {position} is {dtype}{list(shape)}, and was "
                     f"{jax.dtypes.result_type(wanted)}{list(np.shape(wanted))}"
                 )
-        taken = [np.asarray(leaves[i], jax.dtypes.result_type(leaves[i])) for i in self._takes]
-        out = [_room(shape, dtype) for shape, dtype in self._results]
+        taken = [_contents(leaves[i]) for i in self._takes]
+        out = [_room(shape, _held(dtype)) for shape, dtype in self._results]
         self.compiled.functions[ENTRY](*taken, out=out)
-        return jax.tree.unflatten(self._out_tree, [jax.device_put(each) for each in out])
+        results = [each.astype(dtype, copy=False) for each, (_, dtype) in zip(out, self._results, strict=True)]
+        return jax.tree.unflatten(self._out_tree, [jax.device_put(each) for each in results])
+
+
+def _held(dtype: np.dtype) -> np.dtype:
+    """The dtype of an array as programs take it: that of bytes for integers of a few bits."""
+    if jax.dtypes.issubdtype(dtype, np.integer) and jax.dtypes.iinfo(dtype).bits < 8:
+        return np.dtype(np.int8 if jax.dtypes.issubdtype(dtype, np.signedinteger) else np.uint8)
+    return dtype
 
 
 def _room(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -108,14 +116,22 @@ def _positions(args: tuple[Any, ...], numbers: set[int]) -> set[int]:
 
 
 def _contents(leaf: Any) -> np.ndarray:
+    """An argument as programs take it. Raises InputError: only a shape."""
     if isinstance(leaf, jax.ShapeDtypeStruct):
         raise InputError("constant_argnums: a constant needs its contents, not only a shape")
-    return np.asarray(leaf, jax.dtypes.result_type(leaf))
+    dtype = jax.dtypes.result_type(leaf)
+    return np.asarray(leaf, dtype).astype(_held(dtype), copy=False)
+
+
+def _like(leaf: Any) -> jax.ShapeDtypeStruct:
+    """What is known of an argument. Numbers of Python are weakly typed: beside an array they take its dtype."""
+    aval = jax.typeof(leaf)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def _exported(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     try:
-        shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), jax.dtypes.result_type(a)), args)
+        shapes = jax.tree.map(_like, args)
         return export.export(jax.jit(function), platforms=["cpu"])(*shapes)
     except Exception as error:
         raise CompileError(f"JAX cannot export the function: {first_line(error)}") from error

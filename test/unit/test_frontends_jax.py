@@ -153,3 +153,28 @@ def test_rows_of_tables(mode, axis):
     compiled = frontend.compile(function, table, places)
     np.testing.assert_array_equal(compiled(table, places), function(table, places))
     assert compiled.compiled.left == 0 and any("gather" in s["spec"] for s in compiled.compiled.specs)
+
+
+@pytest.mark.parametrize("number", [3, 2.5, True, np.int8(3)], ids=repr)
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool", "bfloat16", "float32"])
+def test_numbers_of_python_take_the_dtype_beside_them(number, dtype):
+    def function(number, x):
+        return x * number, number
+
+    x = jnp.arange(5).astype(dtype)
+    got, wanted = frontend.compile(function, number, x)(number, x), jax.jit(function)(number, x)
+    assert [each.dtype for each in got] == [each.dtype for each in wanted]
+    same(got, wanted)
+
+
+@pytest.mark.parametrize("constant", [(), 0])
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2"])
+def test_integers_of_a_few_bits(dtype, constant):
+    def function(x):
+        return x, x + x, x > 1, x[None].astype(jnp.int8) @ x[:, None].astype(jnp.int8)
+
+    x = jnp.arange(-2, 6).astype(dtype)
+    got = frontend.compile(function, x, constant_argnums=constant)(*([x] if constant == () else []))
+    for each, wanted in zip(got, jax.jit(function)(x), strict=True):
+        assert each.dtype == wanted.dtype
+        np.testing.assert_array_equal(np.asarray(each), np.asarray(wanted))
