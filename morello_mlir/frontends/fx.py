@@ -14,6 +14,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 
 from morello_mlir.errors import CompileError, first_line
+from morello_mlir.memo.memo import undisturbed
 
 from . import decompositions, fold, importer, isolated, steps
 
@@ -96,7 +97,8 @@ def _exported(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
         with warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
             # torch's own, about its own.
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, args, kwargs, strict=False)
+            with undisturbed():
+                program = torch.export.export(module, args, kwargs, strict=False)
             return program.run_decompositions(decompositions.table())
     except Exception as error:
         raise CompileError(f"torch cannot export the module: {first_line(error)}") from error

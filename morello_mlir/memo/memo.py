@@ -7,9 +7,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from ..actions import Action, TableKey, explore, matters, remaining
 from ..actions.space import holds
 from ..errors import MorelloError
+from ..locks import lock
 from ..search.schedule import Node
 from ..search.tables import AXES, Tables
 from ..targets import INFINITE, MAX_COST, Target
@@ -124,6 +125,32 @@ def _cells(record: Record, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 LONG_SEARCH = 2.0
 #: Tables that may wait to be written: those of two or three goals.
 MOST_PENDING = 400
+
+
+#: Held while something is written, and by who has others write nothing (`undisturbed`).
+_writing = lock()
+#: Seconds that the latter keep writers waiting at most.
+LONGEST_WAIT = 60.0
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No memo of this process writes meanwhile; what is being written is finished before.
+
+    For what replaces functions of Python's in all threads (torch.export: `max`, `min`, `math.pow`): numba, which
+    writers import and compile with, fails on those, and tables would be lost.
+    """
+    with _writing:
+        yield
+
+
+def _in_turn(work: Callable[[], None]) -> None:
+    taken = _writing.acquire(timeout=LONGEST_WAIT)
+    try:
+        work()
+    finally:
+        if taken:
+            _writing.release()
 
 
 def _give_way() -> None:
@@ -235,7 +262,8 @@ class Memo:
             if not layer.store.is_examined:
                 self._submit(partial(_look_through, layer.store))
 
-    def _submit(self, work: Callable[[], None]) -> None:
+    def _submit(self, what: Callable[[], None]) -> None:
+        work = partial(_in_turn, what)
         self._pending.append((self._executor().submit(work), work))
 
     def _finish(self, future: Future[None], work: Callable[[], None]) -> None:

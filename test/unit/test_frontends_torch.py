@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import warnings
 
 import pytest
@@ -11,6 +12,9 @@ from thread_support import at_once
 
 from morello_mlir.errors import CompileError, InputError
 from morello_mlir.frontends import EagerFallback
+from morello_mlir.memo import memo as memo_module
+from morello_mlir.memo.store import Store
+from morello_mlir.targets import get_target
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_mlir")
@@ -354,6 +358,22 @@ def test_numbers_among_the_inputs():
     x = torch.randn(3)
     for n in (2, 3, 2.5):
         same(compiled(x, n), x * n)
+
+
+def test_the_memo_is_not_written_while_torch_replaces_functions_of_pythons(tmp_path):
+    """What writes it imports numba, which `math.pow` as torch.export has it ends, and the tables are lost."""
+    seen = []
+    memo = memo_module.Memo(get_target("avx2"), Store(tmp_path / "memo"), wait=False)
+
+    class Slow(nn.Module):
+        def forward(self, x):
+            memo._submit(lambda: seen.append(math.pow.__module__))
+            time.sleep(0.1)
+            return x + 1
+
+    frontend.compile(Slow(), (torch.ones(3),), **ONE)
+    memo.flush()
+    assert seen and set(seen) == {"math"}
 
 
 def test_threads_may_come_first_together():

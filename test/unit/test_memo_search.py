@@ -361,6 +361,21 @@ def test_the_writer_gives_way_and_nobody_waits_for_it(tmp_path):
     assert search_with(tmp_path / "memo").solve(matmul_spec(8, 8, 16)).source == "memo"
 
 
+def test_nothing_is_written_while_others_are_not_to_be_disturbed(tmp_path, monkeypatch):
+    memo, written = Memo(SMALL, Store(tmp_path / "memo"), wait=False), threading.Event()
+    with memo_module.undisturbed():
+        memo._submit(written.set)
+        assert not written.wait(0.1)
+    assert written.wait(10)
+    written.clear()
+    # Who keeps it up for long, or waits for the writer meanwhile, is not waited for.
+    monkeypatch.setattr(memo_module, "LONGEST_WAIT", 0.05)
+    with memo_module.undisturbed():
+        memo._submit(written.set)
+        memo.flush()
+        assert written.is_set()
+
+
 @pytest.mark.parametrize("ends", [True, False], ids=["that end", "that take too long to be waited for"])
 def test_a_fork_while_tables_are_written(tmp_path, monkeypatch, ends):
     """A child has none of its parent's threads, and waits for none of their locks; the fork waits for the file's."""
