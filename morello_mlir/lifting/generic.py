@@ -19,6 +19,13 @@ def copied(op: Any, known: dict[Any, Any]) -> Any:
     return copy
 
 
+def mark_alike(new: Any, op: Any) -> None:
+    """Gives `new` the discardable attributes of the linalg op `op`: schedules, tags."""
+    for name in op.attributes:
+        if "." in name and not name.startswith("linalg."):
+            new.attributes[name] = op.attributes[name]
+
+
 def generic(inputs: Sequence[Any], out: Any, maps: Sequence[Any], body: Callable[..., Any]) -> Any:
     """The operation, at the insertion point, on tensors or on memrefs. maps: affine maps, the output's last; loops that
     it lacks are reduced. body: what is yielded, given the block's arguments."""

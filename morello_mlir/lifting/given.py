@@ -13,7 +13,7 @@ from mlir.dialects import tensor
 
 from .aliases import nested_ops
 from .contraction import indexing_maps, operands_of
-from .generic import copied, generic
+from .generic import copied, generic, mark_alike
 
 _PURE = ("arith.", "math.", "linalg.index", "linalg.yield")
 _OPS = ("linalg.generic", "linalg.fill")
@@ -54,9 +54,7 @@ def _rewrite(op: Any) -> None:
 
         more = [_tensor(v) for v in captured]
         new = generic([*given, *more], out, [*maps[:-1], *[one] * len(more), maps[-1]], body)
-    for name in op.attributes:
-        if "." in name and not name.startswith("linalg."):
-            new.attributes[name] = op.attributes[name]
+    mark_alike(new, op)
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
 

@@ -17,7 +17,7 @@ from .aliases import nested_ops
 from .body import is_zero, multiply_add_dtypes, widening_casts
 from .contraction import indexing_maps, is_structured, operands_of
 from .fills import fill_on_tensors
-from .generic import copied, generic
+from .generic import copied, generic, mark_alike
 
 #: A copy is worth it where each of its elements is used so often.
 OFTEN = 32
@@ -176,9 +176,7 @@ def generic_like(
                 values[argument] = cast_by(start, more)
             for inner in old.operations:
                 copied(inner.operation, values)
-    for name in op.attributes:
-        if "." in name and not name.startswith("linalg."):
-            new.attributes[name] = op.attributes[name]
+    mark_alike(new, op)
     return new
 
 

@@ -16,7 +16,7 @@ from mlir.dialects import linalg, tensor
 from .aliases import nested_ops
 from .body import multiply_add_dtypes
 from .contraction import declared_iterators, indexing_maps, is_structured, operands_of
-from .generic import copied, generic
+from .generic import copied, generic, mark_alike
 from .inputs import sizes_of
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -166,9 +166,7 @@ def _replace(op: Any, masks: dict[Any, Any], dims: dict[Any, tuple[int, ...]]) -
 
     with op.location, ir.InsertionPoint(op):
         new = generic([*inputs, *masks.values()], out, [*old[:-1], *maps, old[-1]], body)
-    for name in op.attributes:
-        if "." in name and not name.startswith("linalg."):
-            new.attributes[name] = op.attributes[name]
+    mark_alike(new, op)
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
 
