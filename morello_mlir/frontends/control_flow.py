@@ -8,7 +8,7 @@ from typing import Any
 
 def to_scf(module: Any) -> None:
     """Rewrite every `stablehlo.while`, `stablehlo.if` and `stablehlo.case` under a module, innermost first."""
-    for op in list(_inner_first(module.operation)):
+    for op in list(inner_first(module.operation)):
         if op.name == "stablehlo.while":
             _while(op)
         elif op.name == "stablehlo.if":
@@ -18,11 +18,12 @@ def to_scf(module: Any) -> None:
             _branches(op, "scf.index_switch", lambda found: [found[-1], *found[:-1]])
 
 
-def _inner_first(op: Any) -> Iterator[Any]:
+def inner_first(op: Any) -> Iterator[Any]:
+    """The ops under `op`, those in regions before those that have them."""
     for region in op.regions:
         for block in region:
             for each in block:
-                yield from _inner_first(each.operation)
+                yield from inner_first(each.operation)
                 yield each.operation
 
 

@@ -11,7 +11,7 @@ from morello_mlir.aligned import aligned
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import CompileError, InputError, first_line
 
-from . import control_flow, importer, need
+from . import control_flow, importer, need, reductions
 
 need("jax", "jax")
 
@@ -118,7 +118,7 @@ def _positions(args: tuple[Any, ...], numbers: set[int]) -> set[int]:
 def _contents(leaf: Any) -> np.ndarray:
     """An argument as programs take it. Raises InputError: only a shape."""
     if isinstance(leaf, jax.ShapeDtypeStruct):
-        raise InputError("constant_argnums: a constant needs its contents, not only a shape")
+        raise InputError("a constant (constant_argnums) or argument of a call needs its contents, not only a shape")
     dtype = jax.dtypes.result_type(leaf)
     return np.asarray(leaf, dtype).astype(_held(dtype), copy=False)
 
@@ -148,6 +148,7 @@ def to_linalg(text: str) -> str:
     with mlir.make_ir_context():
         try:
             module = ir.Module.parse(text)
+            reductions.rewrite(module)
             control_flow.to_scf(module)
             PassManager.parse(_TO_LINALG).run(module.operation)
         except ir.MLIRError as error:

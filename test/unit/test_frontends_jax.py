@@ -178,3 +178,27 @@ def test_integers_of_a_few_bits(dtype, constant):
     for each, wanted in zip(got, jax.jit(function)(x), strict=True):
         assert each.dtype == wanted.dtype
         np.testing.assert_array_equal(np.asarray(each), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 4), (4, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "bfloat16"])
+def test_reductions_along_no_dims_and_of_no_elements(dtype, shape):
+    def function(x):
+        some = [x.sum(), x.sum(-1) if shape else x.any(), x.sum(0, keepdims=True) if shape else x.prod(), x.all()]
+        return [*some, jnp.max(x, initial=0)] if dtype != "bool" else some
+
+    x = jnp.full(shape, 3).astype(dtype)
+    got, wanted = frontend.compile(function, x)(x), jax.jit(function)(x)
+    for each, other in zip(got, wanted, strict=True):
+        assert (each.dtype, each.shape) == (other.dtype, other.shape)
+    same(got, wanted)
+
+
+def test_places_of_the_largest_along_no_dims():
+    def function(x):
+        places = jax.lax.iota(jnp.int32, 1)[0]
+        larger = lambda a, b: (jnp.maximum(a[0], b[0]), jnp.where(a[0] < b[0], b[1], a[1]))  # noqa: E731
+        return jax.lax.reduce((x, places), (jnp.float32(-jnp.inf), jnp.int32(-1)), larger, ())
+
+    x = jnp.float32(2)
+    same(frontend.compile(function, x)(x), jax.jit(function)(x))
