@@ -72,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
         found = Lifted([goal(options.input, text)])
         return _cli.isolated("morello", options.input, lambda notebook: _explain(options, tuner, found, notebook))
     if options.schedule:
-        raise InputError("--schedule goes with a Spec, not with a file (write it on the morello.spec op instead)")
+        where = "write it on the op: morello.schedule of a linalg op, schedule of morello.spec"
+        raise InputError(f"--schedule goes with a Spec, not with a file ({where})")
     return _cli.isolated("morello", options.input, lambda notebook: _file(options, tuner, notebook))
 
 
@@ -94,6 +95,8 @@ def _explain(options: argparse.Namespace, tuner: Tuner, found: Lifted, notebook:
             answers = [replace(a, explained=goal) for a, goal in zip(answers, goals, strict=True)]
         goals = [answer.explained for answer in answers]
         _cli.write_text(options.html, _page(options, tuner.target, goals, found, notebook).html())
+    if not answers and (options.shares or options.plain):
+        print(_nothing(found), file=sys.stderr)
     if options.json:
         print(json.dumps([_record(answer) for answer in answers], indent=2))
     elif options.shares:
@@ -124,12 +127,17 @@ def _problems(tuned: Tuned) -> list[str]:
 def _print(options: argparse.Namespace, answers: Sequence[Answer], found: Lifted) -> None:
     """Every goal with its tree; of several, also what each takes of the whole."""
     if not answers:
-        print("nothing was lifted" + (":" if found.remarks else ""), *found.remarks, sep="\n")
+        print(_nothing(found))
     for number, answer in enumerate(answers):
         print(("\n" if number else "") + answer.explained.text(options.least))
         _list(answer.tuned)
     if len(answers) > 1:
         print("\n" + shares_text([a.explained for a in answers], found.left))
+
+
+def _nothing(found: Lifted) -> str:
+    """That nothing was lifted, and why not."""
+    return "\n".join(["nothing was lifted" + ":" * bool(found.remarks), *found.remarks])
 
 
 def _list(tuned: Tuned) -> None:
