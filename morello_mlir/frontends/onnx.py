@@ -47,7 +47,7 @@ def import_model(model: str | os.PathLike[str] | bytes | Any) -> tuple[Any, dict
 
 
 #: ONNX's unsigned types, by number: MLIR's have no sign.
-_UNSIGNED = {2: np.uint8, 4: np.uint16, 12: np.uint32, 13: np.uint64}
+_UNSIGNED = {number: np.dtype(f"u{size}") for number, size in ((2, 1), (4, 2), (12, 4), (13, 8))}
 
 
 class CompiledOnnxModel:
@@ -58,7 +58,8 @@ class CompiledOnnxModel:
 
         text, constants, self.inputs = to_linalg(model, name)
         self.outputs = tuple(each.name for each in model.graph.output)
-        self._unsigned = tuple(_UNSIGNED.get(each.type.tensor_type.elem_type) for each in model.graph.output)
+        views = tuple(_UNSIGNED.get(each.type.tensor_type.elem_type) for each in model.graph.output)
+        self._views = views if any(views) else None
         self.compiled: CompiledModule = compile_module(importer.clean(text), constants=constants, **options)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -66,19 +67,30 @@ class CompiledOnnxModel:
 
         Raises InputError where an input does not fit, AssertionFailed.
         """
-        unknown = [name for name in named if name not in self.inputs[len(args) :]]
+        if named or len(args) != len(self.inputs):
+            args = self._in_order(args, named)
+        found = self.compiled(*args)
+        if self._views is None:
+            return found
+        if not isinstance(found, tuple):
+            return _viewed(found, self._views[0])
+        return tuple(map(_viewed, found, self._views))
+
+    def _in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call by position. Raises InputError: an input is missing, or not one that is left."""
+        left = self.inputs[len(args) :]
+        unknown = [name for name in named if name not in left]
         if unknown:
             raise InputError(f"no input '{unknown[0]}' is left (the model takes {', '.join(self.inputs)})")
-        missing = [name for name in self.inputs[len(args) :] if name not in named]
+        missing = [name for name in left if name not in named]
         if missing:
             raise InputError(f"input '{missing[0]}' is missing (the model takes {', '.join(self.inputs)})")
-        found = self.compiled(*args, *(named[name] for name in self.inputs[len(args) :]))
-        if not any(self._unsigned):
-            return found
-        results = found if isinstance(found, tuple) else (found,)
-        signed = zip(results, self._unsigned, strict=True)
-        results = tuple(x.view(dtype) if dtype and isinstance(x, np.ndarray) else x for x, dtype in signed)
-        return results if isinstance(found, tuple) else results[0]
+        return (*args, *(named[name] for name in left))
+
+
+def _viewed(x: Any, dtype: np.dtype[Any] | None) -> Any:
+    """A result with the sign that the model gives it."""
+    return x.view(dtype) if dtype is not None and isinstance(x, np.ndarray) else x
 
 
 def _name(model: Any) -> str:
