@@ -65,14 +65,19 @@ def compile(
     entry; a memo that is no path; top_k below 1; measuring for a target whose code this machine cannot run).
     """
     with IMPORTING:
-        from . import targets
         from .runtime import arguments  # noqa: F401 - what calls with other shapes import
 
         started = time.perf_counter()
         parsed = _parse(module)
-        name, count = _target_name(target), _checked_count(top_k, measure, target)
-        many, ours = targets.thread_count(threads), _optimizes(optimize)
-        settings = Settings(name, _memo_name(memo), many, ours, count, measure, pack_constants)
+        settings = settings_of(
+            target=target,
+            threads=threads,
+            memo=memo,
+            optimize=optimize,
+            top_k=top_k,
+            measure=measure,
+            pack_constants=pack_constants,
+        )
         compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
@@ -107,6 +112,24 @@ def _is_file(text: str) -> bool:
         return Path(text).is_file()
     except (OSError, ValueError):  # too long for a name, or with a zero in it
         return False
+
+
+def settings_of(
+    *,
+    target: str = "host",
+    threads: int | None = None,
+    memo: str | os.PathLike[str] | None = None,
+    optimize: bool | None = None,
+    top_k: int | None = None,
+    measure: bool = False,
+    pack_constants: bool = True,
+) -> Settings:
+    """What these options of `compile` ask for. Raises InputError, as it does."""
+    from . import targets
+
+    name, count = _target_name(target), _checked_count(top_k, measure, target)
+    many, ours = targets.thread_count(threads), _optimizes(optimize)
+    return Settings(name, _memo_name(memo), many, ours, count, measure, pack_constants)
 
 
 def _target_name(target: str) -> str:

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from morello_mlir.api import CompiledModule
+from morello_mlir.api import CompiledModule, settings_of
 from morello_mlir.errors import InputError, MorelloError, first_line
-from morello_mlir.locks import lock
+from morello_mlir.locks import IMPORTING, lock
 from morello_mlir.runtime.profile import Profile
 
 from . import EagerFallback, importer, need
@@ -150,9 +150,12 @@ def _describe(shape: Any) -> str:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises InputError now: an error of a compilation would only be a reason to run in torch."""
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise InputError(f"unknown option '{unknown[0]}' (there are: {', '.join((*OPTIONS, _FREEZE))})")
+    with IMPORTING:
+        settings_of(**{name: value for name, value in options.items() if name != "cache"})
 
 
 def _compiled(graph: Graphed, options: Mapping[str, Any]) -> TorchCall:

@@ -270,6 +270,14 @@ def compiled_by_torch(module, **options):
     return torch.compile(module, backend=frontend.backend, options=ONE | options)
 
 
+@pytest.mark.parametrize("option", [{"speed": 9}, {"threads": 0}, {"target": "abacus"}, {"top_k": 0}, {"memo": 3}])
+def test_an_option_that_cannot_be_is_an_error(option):
+    """And no reason to run in torch, with or without gradients."""
+    for mode in (torch.no_grad, torch.enable_grad):
+        with mode(), pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="InputError"):
+            compiled_by_torch(nn.Linear(1, 1), **option)(torch.randn(1, 1))
+
+
 def test_shapes_are_specialised_as_they_come():
     module = layers(nn.Linear(6, 5), nn.Tanh()).eval()
     compiled = compiled_by_torch(module)
