@@ -21,6 +21,7 @@ _T = TypeVar("_T")
 
 _free_in_children: weakref.WeakSet[Any] = weakref.WeakSet()
 _waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
+_before_forks: list[Callable[[], None]] = []
 #: Held over a fork: one fork at a time, and what it holds.
 _forking = threading.RLock()
 _held: list[Any] = []
@@ -60,6 +61,12 @@ def forks_wait_for(lock: Any) -> Any:
     `release`; it must be held shortly, and not for good.)"""
     _waited_for.add(lock)
     return lock
+
+
+def before_forks(do: Callable[[], None]) -> Callable[[], None]:
+    """Has `do` called before every fork, when all that forks wait for is held (or was waited for in vain)."""
+    _before_forks.append(do)
+    return do
 
 
 class Unfinished:
@@ -126,8 +133,10 @@ def _before_fork() -> None:
             # Another thread has made one meanwhile.
             continue
         if _take_all(locks):
-            return
+            break
         time.sleep(_PAUSE)
+    for do in _before_forks:
+        do()
 
 
 def _take_all(locks: list[Any]) -> bool:

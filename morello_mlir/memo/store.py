@@ -10,13 +10,14 @@ import logging
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..locks import forks_wait_for, lock
+from ..locks import before_forks, forks_wait_for, lock
 from .database import ERRORS, check_sound, damage, inode, is_busy, is_damage, is_memo, is_open, move_aside, named
 from .record import DamagedRecord, Record, Row, row_of
 from .schema import (
@@ -39,9 +40,20 @@ RUNS_KEPT = 100
 #: Where answers come from; columns of `runs`.
 _SOURCES = ("memory", "memo", "shipped", "search")
 
-
 #: Connections of the process that this one was forked from, which are not to be closed here: the locks are its own.
-_of_parents: list[sqlite3.Connection | None] = []
+_of_parents: list[sqlite3.Connection] = []
+#: Of this process, by `id`. (A dict can be listed while other threads add to it.)
+_stores: weakref.WeakValueDictionary[int, Store] = weakref.WeakValueDictionary()
+
+
+@before_forks
+def _let_go() -> None:
+    """SQLite keeps a list of the locks that its process has on a file. A child that finds its parent's there takes them
+    for its own and asks the system for none, so that others take the file for one that nobody uses."""
+    for each in _stores.valuerefs():
+        store = each()
+        if store is not None:
+            store.let_go()
 
 
 class Store:
@@ -52,6 +64,10 @@ class Store:
 
     def __init__(self, path: Path | None, *, writable: bool = True):
         self.path = path
+        if path is not None:
+            # It is opened again after a fork, and the process may have gone to another folder.
+            with suppress(OSError):
+                self.path = path.absolute()
         self.writable = writable and path is not None
         self.dropped = 0
         # SQLite has locks of its own, for all connections, that a child would find taken. Should it take too long, the
@@ -70,6 +86,9 @@ class Store:
         #: The inode of the file that is open, or was when it was opened.
         self._which = 0
         self._tried = False
+        #: How deep in `_do` the thread is that has the lock.
+        self._working = 0
+        _stores[id(self)] = self
 
     # ------------------------------------------------------------ records
 
@@ -237,10 +256,22 @@ class Store:
         """Writes what is left to write. The store can be used again: it opens the file anew."""
         with self._lock:
             self._write_counts()
-            if self._connection is not None:
-                with suppress(sqlite3.Error):
-                    self._connection.close()
-            self._connection, self._tried = None, False
+            self._disconnect()
+
+    def let_go(self) -> None:
+        """Closes the file, which is opened anew when it is asked for; not in the middle of something."""
+        if self._lock.acquire(False):
+            try:
+                if self._connection is not None and self._pid == os.getpid() and not self._working:
+                    self._disconnect()
+            finally:
+                self._lock.release()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection, self._tried = None, False
 
     @property
     def size(self) -> int:
@@ -271,6 +302,13 @@ class Store:
 
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writing: bool = False) -> T:
         """The answer of `work`, or `otherwise` where the file does not allow it."""
+        self._working += 1
+        try:
+            return self._attempt(work, otherwise, writing)
+        finally:
+            self._working -= 1
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writing: bool) -> T:
         for attempt in (1, 2):
             connection = self._open()
             if connection is None:
@@ -290,8 +328,9 @@ class Store:
     def _open(self) -> sqlite3.Connection | None:
         """The connection of this process; None where there is no usable file."""
         if self._pid != os.getpid():
-            # SQLite connections do not survive a fork.
-            _of_parents.append(self._connection)
+            # SQLite connections do not survive a fork. (Libraries that fork do not say so before.)
+            if self._connection is not None:
+                _of_parents.append(self._connection)
             self._pid, self._connection, self._tried = os.getpid(), None, False
         if self._connection is None and not self._tried and self.path is not None:
             self._tried = True

@@ -11,13 +11,18 @@ from small_target import SMALL
 
 from morello_mlir.actions import key_of
 from morello_mlir.memo.memo import Memo
-from morello_mlir.memo.record import Record
+from morello_mlir.memo.record import Record, encode
 from morello_mlir.memo.store import Store
 from morello_mlir.memo.table import records_of
+from morello_mlir.memo.version import space_of
 from morello_mlir.search.solve import Search
 from morello_mlir.search.tables import Tables
 from morello_mlir.spec import matmul_spec
 from morello_mlir.targets import Target
+
+SPACE = space_of(SMALL)
+#: Another process opens a file and closes it.
+USE = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM runs').fetchall(); c.close()"
 
 
 @lru_cache(maxsize=8)
@@ -40,6 +45,17 @@ def search_with(path: Path | None, shipped: Path | None = None, target: Target =
     user = Store(path) if path else None
     other = Store(shipped, writable=False) if shipped else None
     return Search(target, Memo(target, user, other))
+
+
+def put_all(store: Store, batch) -> None:
+    """Each record in a transaction of its own."""
+    for record in batch:
+        store.put(SPACE, "small", [record])
+
+
+def same(store: Store, batch) -> bool:
+    """True where `store` holds exactly what was put: every record, byte by byte."""
+    return all([encode(r) for r in store.get(SPACE, x.key) if r.shape == x.shape] == [encode(x)] for x in batch)
 
 
 def in_child(work) -> int:

@@ -11,7 +11,8 @@ from collections import deque
 import pytest
 from thread_support import at_once
 
-from morello_mlir.locks import forks_wait_for, lock, once
+from morello_mlir import locks
+from morello_mlir.locks import before_forks, forks_wait_for, lock, once
 
 
 def test_threads_that_come_first_together_get_one() -> None:
@@ -52,6 +53,21 @@ def test_a_child_finds_locks_free() -> None:
     with held:
         (child,) = at_once([fork])
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_is_to_be_done_before_a_fork_is_done_while_others_are_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, found = forks_wait_for(threading.RLock()), []
+    monkeypatch.setattr(locks, "_before_forks", [])
+
+    @before_forks
+    def look() -> None:
+        at_once([lambda: found.append(held.acquire(False))])
+
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0 and found == [False]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
-from memo_support import SMALL, in_child, records, search_with
+from memo_support import SMALL, USE, in_child, put_all, records, same, search_with
 from thread_support import at_once
 
 from morello_mlir.memo import database, schema
@@ -30,19 +30,9 @@ from morello_mlir.spec import matmul_spec
 SPACE = space_of(SMALL)
 
 
-def put_all(store: Store, batch) -> None:
-    for record in batch:
-        store.put(SPACE, "small", [record])
-
-
 @lru_cache(maxsize=1)
 def plain_cost() -> int:
     return search_with(None).solve(matmul_spec(8, 8, 16)).cost
-
-
-def same(store: Store, batch) -> bool:
-    """True where `store` holds exactly what was put: every record, byte by byte."""
-    return all([encode(r) for r in store.get(SPACE, x.key) if r.shape == x.shape] == [encode(x)] for x in batch)
 
 
 @pytest.fixture
@@ -78,9 +68,7 @@ def test_another_store_of_the_process_ends_no_locks(path):
         assert store.get(SPACE, batch[0].key)
         store.close()
 
-    # (SQLite in a fork takes the locks of its parent for its own.)
-    use = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM runs').fetchall(); c.close()"
-    subprocess.run([sys.executable, "-c", use, path], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", USE, path], check=True, capture_output=True)
     assert path.with_name(path.name + "-wal").exists()
     first.put(SPACE, "small", batch[3:])
     assert same(Store(path), batch)
@@ -173,14 +161,6 @@ def test_several_processes_write_at_once(path):
 def test_threads_share_a_store(path):
     store, batch = Store(path), records(8, 8, 16)
     at_once([partial(put_all, store, batch[i::3]) for i in range(3)])
-    assert same(store, batch)
-
-
-def test_a_store_survives_a_fork(path):
-    store, batch = Store(path), records(8, 8, 16)
-    put_all(store, batch[:3])
-    child = in_child(lambda: put_all(store, batch[3:]))
-    assert os.waitpid(child, 0)[1] == 0
     assert same(store, batch)
 
 
