@@ -14,6 +14,8 @@ from types import ModuleType
 
 import numpy as np
 
+from .native import kernels
+
 #: What a look-up answers where no box is.
 NOTHING = -1
 
@@ -21,14 +23,7 @@ NOTHING = -1
 @lru_cache(maxsize=1)
 def merge_kernel() -> ModuleType:
     """The compiled kernel, or the NumPy one where numba cannot be imported."""
-    try:
-        from . import merge_numba
-
-        return merge_numba
-    except ImportError:
-        from . import merge_numpy
-
-        return merge_numpy
+    return kernels("merge")
 
 
 @dataclass(frozen=True, eq=False)

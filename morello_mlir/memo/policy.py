@@ -16,6 +16,7 @@ from ..actions.space import groups, holds, serials
 from ..search.catalog import Catalog
 from ..search.tables import AXES, Tables
 from ..targets import INFINITE
+from .native import kernels
 
 #: No implementation, or (in a policy that is not complete) not known.
 NONE = -1
@@ -24,14 +25,7 @@ NONE = -1
 @lru_cache(maxsize=1)
 def kernels_of_policies() -> ModuleType:
     """The compiled kernels, or the NumPy ones where numba cannot be imported."""
-    try:
-        from . import policy_numba
-
-        return policy_numba
-    except ImportError:
-        from . import policy_numpy
-
-        return policy_numpy
+    return kernels("policy")
 
 
 def actions_of(key: TableKey, largest: dict[str, int], catalog: Catalog) -> list[Action]:

@@ -163,6 +163,24 @@ print(os.waitpid(child, 0)[1], time.monotonic() - start < 25)
     )
 
 
+def test_a_child_finds_the_memos_kernels_whole():
+    """Its parent forked while a thread was importing them, numba first."""
+    assert (
+        run("""
+import os, sys, threading, time
+from morello_mlir.memo.native import kernels
+threading.Thread(target=kernels, args=["policy"]).start()
+while "numba" not in sys.modules:
+    time.sleep(0.0001)
+child = os.fork()
+if child == 0:
+    os._exit(0 if hasattr(kernels("policy"), "choose_move") else 1)
+print(os.waitpid(child, 0)[1])
+""")
+        == "0"
+    )
+
+
 def test_looking_at_our_ops_imports_nothing():
     """MLIR's bindings look for a module of an op's dialect until they find one, under a lock of Python's."""
     found = run("""
