@@ -11,7 +11,7 @@ from morello_mlir.aligned import aligned
 from morello_mlir.api import CompiledModule
 from morello_mlir.errors import CompileError, InputError, first_line
 
-from . import control_flow, importer, need, reductions
+from . import control_flow, importer, need, reductions, unsigned
 
 need("jax", "jax")
 
@@ -148,6 +148,7 @@ def to_linalg(text: str) -> str:
     with mlir.make_ir_context():
         try:
             module = ir.Module.parse(text)
+            unsigned.widen(module)
             reductions.rewrite(module)
             control_flow.to_scf(module)
             PassManager.parse(_TO_LINALG).run(module.operation)

@@ -202,3 +202,28 @@ def test_places_of_the_largest_along_no_dims():
 
     x = jnp.float32(2)
     same(frontend.compile(function, x)(x), jax.jit(function)(x))
+
+
+@pytest.mark.parametrize("wide", ["int32", "uint32", "float32"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_products_of_unsigned_integers(dtype, wide):
+    def function(x):
+        product = jax.lax.dot_general(x, x, (((1,), (1,)), ((), ())), preferred_element_type=wide)
+        windows = jax.lax.conv(x[None, None], x[None, None, :2, :3], (1, 1), "SAME", preferred_element_type=wide)
+        return product, windows
+
+    bounds = jnp.iinfo(dtype)
+    x = jnp.asarray(np.random.default_rng(0).integers(bounds.min, bounds.max, (6, 7), dtype, endpoint=True))
+    got, wanted = frontend.compile(function, x)(x), jax.jit(function)(x)
+    assert [each.dtype for each in got] == [each.dtype for each in wanted]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), got, wanted)
+
+
+def test_products_of_bytes_are_read_as_bytes():
+    def function(x, y):
+        return jax.lax.dot(x, y, preferred_element_type=jnp.int32)
+
+    x, y = jnp.full((33, 64), 200, jnp.uint8), jnp.full((64, 48), 255, jnp.uint8)
+    compiled = frontend.compile(function, x, y)
+    np.testing.assert_array_equal(compiled(x, y), 64 * 200 * 255)
+    assert "u8" in compiled.compiled.specs[0]["spec"]
