@@ -45,6 +45,7 @@ def table() -> dict[Any, Callable[..., Any]]:
         _aten.var.correction: _var,
         _aten.var_mean.correction: _var_mean,
         _aten.reciprocal.default: _reciprocal,
+        _aten.abs.default: _abs,
         _aten.gelu.default: _gelu,
         _aten.hardtanh.default: _hardtanh,
         _aten.scaled_dot_product_attention.default: _attention,
@@ -163,6 +164,11 @@ def _without(x: Tensor, dims: list[int]) -> Tensor:
 def _reciprocal(x: Tensor) -> Tensor:
     """torch-mlir's stops at a zero."""
     return torch.ones_like(x) / x
+
+
+def _abs(x: Tensor) -> Tensor:
+    """MLIR's integers have no sign: torch-mlir would negate the upper half of unsigned ones."""
+    return x.clone() if x.dtype == torch.uint8 else NotImplemented
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:

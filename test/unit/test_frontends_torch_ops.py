@@ -491,6 +491,13 @@ def test_products_of_bytes_wrap_around(dtype):
         check(function, x, y, tolerance=0)
 
 
+def test_unsigned_bytes_are_their_own_absolute_values():
+    x = torch.arange(256, dtype=torch.uint8)
+    check(torch.abs, x, tolerance=0)
+    check(lambda x: x.reshape(-1, 1).abs() > 100, x, tolerance=0)
+    check(torch.abs, x.view(torch.int8), tolerance=0)
+
+
 def test_convolutions_of_bytes_are_refused():
     x = torch.ones(1, 2, 5, dtype=torch.int8)
     with pytest.raises(CompileError, match="of bytes"):
