@@ -21,7 +21,8 @@ class Ask:
 
     `broadcast_fma`: the panel that comes after its own. All of the `trips` kernels that read one panel of rhs ask for a
     part of the next, from element `at` of rhs on; or, where `lines` says how many an iteration, of the next panel of
-    lhs, from element `at` of lhs on; or, where `steps` says how many k steps ahead, the rows of its own panel.
+    lhs, from element `at` of lhs on; or, where `steps` says how many k steps ahead, the rows of its own panel; or
+    the rows of rhs that it reads, `along` elements further, for the tiles that come after it along n.
     `dot_fma`: the rows of the next tile, from element `at` of lhs on.
     """
 
@@ -29,6 +30,12 @@ class Ask:
     trips: int = 1
     lines: int = 0
     steps: int = 0
+    along: int = 0
+
+    @property
+    def own(self) -> bool:
+        """Whether it goes by what the kernel itself reads: `at` says nothing."""
+        return bool(self.steps or self.along)
 
 
 #: Whether the first step stores (True), all accumulate (False), or an i1 says so at run time (its SSA name).

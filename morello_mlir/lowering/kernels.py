@@ -77,8 +77,11 @@ def broadcast_fma(
     if whole:
         with b.carrying_loop(0, whole, step, tile.values, b.machine.vector()) as (k, carried):
             at = (b.mul(k, s.lhs_step), b.mul(k, s.rhs_step))
-            if ask and not ask.steps:
+            if ask and not ask.own:
                 _ask_next(b, a if ask.lines else w, ask, s, (k, step))
+            elif ask and ask.along:
+                if _ahead(s, tile, rhs):
+                    _ask(b, w, b.add(b.mul(k, s.rhs_step), ask.along), s, step)
             elif ahead := ask.steps if ask else _ahead(s, tile, rhs):
                 # Behind a panel that was packed ahead lies the next one, which is wanted next.
                 last = b.add(k, ahead) if rhs.view.ahead else b.least(b.add(k, ahead), b.add(whole, -step))

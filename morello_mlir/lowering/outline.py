@@ -94,8 +94,8 @@ class Outliner:
             views[LHS] = views[LHS].with_size(2, plan.sizes[2])
             views[RHS] = views[RHS].with_size(1, plan.sizes[2])
         known = finish and finish.on(finish.last if finish.last is True else "%last")
-        asks = ask if ask and (ask.steps or not isinstance(plan, Registers)) else None
-        if ask and not ask.steps and (looped or ask.lines):
+        asks = ask if ask and (ask.own or not isinstance(plan, Registers)) else None
+        if ask and not ask.own and (looped or ask.lines):
             asks = replace(ask, at="%ask")
         job = self._job(
             Job("", plan, tuple(v.canonical() for v in views), scratch, looped > 0, first is True, known, asks)

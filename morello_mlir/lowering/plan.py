@@ -35,7 +35,8 @@ ALIGNMENT = 64
 class Loop(Hashed):
     """Steps of `size` along `dim` up to `full`; then `rest` from there on, if any.
 
-    apart: a step takes places that are as far apart as there are trips, instead of neighbours.
+    apart: a step takes places that are as far apart as there are trips, instead of neighbours. far: what it reads may
+    come from memory.
     """
 
     sizes: Sizes
@@ -45,6 +46,7 @@ class Loop(Hashed):
     body: Plan
     rest: Plan | None
     apart: bool = False
+    far: bool = False
 
     @property
     def trips(self) -> int:
@@ -292,7 +294,7 @@ class Planner:
             return _sums(spec, shared) if node.adds else shared
         key = key_of(spec, self.target)
         loop = _merged(Loop(spec.dims, node.dim, node.size, full, body, rest), key.unit(node.dim))
-        return replace(loop, apart=True) if isinstance(loop, Loop) and _is_apart(loop, key) else loop
+        return replace(loop, apart=_is_apart(loop, key), far=key.far) if isinstance(loop, Loop) else loop
 
 
 def _sums(spec: Spec, body: Parallel) -> Sums:

@@ -11,7 +11,7 @@ from ..targets import LINE
 from .ahead import Aheads
 from .amx import AMX_KERNELS, CONFIGURE, configure, release
 from .builder import Builder, Index
-from .bundle import Ask, First, unroll
+from .bundle import Ask, First, is_straight, unroll
 from .finish import Finish
 from .kernels import MEMORY_KERNELS
 from .leftover import emit_spec
@@ -41,6 +41,8 @@ from .views import LHS, NO_ARENA, OPERAND_DIMS, OUT, RHS, Arena, Flat, Operand, 
 
 #: Lines between asking for one of the last-level cache and using it.
 _AHEAD = 64
+#: The same for rows of rhs that come from memory, a few side by side: lines of each row.
+_ALONG = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +311,8 @@ def _ask(b: Builder, plan: Loop, body: Plan, env: Env, iv: Index) -> Ask | None:
         return _share(b, plan, body, env.ask, iv)
     lhs, rhs = env.operands[LHS].view, env.operands[RHS].view
     if plan.dim == "n":
-        return _own_rows(b, body, rhs)
+        own = _own_rows(b, body, rhs)
+        return own or (_along_rows(b, plan, body, rhs) if iv != plan.full else None)
     if plan.dim != "m":
         return None
     _, m, _, n = body.sizes
@@ -335,6 +338,19 @@ def _own_rows(b: Builder, body: Plan, rhs: View) -> Ask | None:
     _, m, _, n = body.sizes
     vectors, lines = -(-n // b.machine.lanes), -(-n * dtype_bytes(rhs.dtype) // LINE)
     return Ask(0, steps=-(-_AHEAD // lines)) if m + vectors + lines > m * vectors else None
+
+
+def _along_rows(b: Builder, plan: Loop, body: Plan, rhs: View) -> Ask | None:
+    """What tiles ask for that come one after the other along a few long rows of `rhs`, which lie in memory in place:
+    these rows, further on. A tile is more instructions than a core looks ahead, and hardware that foresees the rows is
+    not told early enough."""
+    if not plan.far or not _is_tile(body) or rhs.packed or plan.full * dtype_bytes(rhs.dtype) < LONG_ROW:
+        return None
+    _, m, k, n = body.sizes
+    vectors = -(-n // b.machine.lanes)
+    once = is_straight(m, vectors, k) or k < 2 * unroll(m, vectors)
+    past = isinstance(body, Registers) and body.streams
+    return Ask(0, along=_ALONG * LINE // dtype_bytes(rhs.dtype)) if once and not past else None
 
 
 def _is_tile(plan: Plan) -> bool:
