@@ -342,13 +342,15 @@ def _fingerprints(name: str) -> set[str]:
 def _pack(options: argparse.Namespace) -> int:
     from ..memo.database import vacuum
     from ..memo.manage import pack
+    from ._progress import now_and_then
 
     store = _store(options, writable=True)
     assert store.path is not None
     size = store.path.stat().st_size
-    before, after = pack(store)
-    store.close()
-    vacuum(store.path)
+    with now_and_then(lambda: f"packing {store.path}"):
+        before, after = pack(store)
+        store.close()
+        vacuum(store.path)
     now = store.path.stat().st_size
     result = {"boxes_before": before, "boxes": after, "bytes_before": size, "bytes": now}
     _print(options, result, f"{size} bytes became {now} ({before} boxes, now {after})")

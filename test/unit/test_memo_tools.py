@@ -223,7 +223,8 @@ def test_what_is_known_of_a_key_is_read_once(filled, tmp_path, monkeypatch):
 def test_pack(filled, capsys, tmp_path):
     copy = tmp_path / "copy"
     assert run(capsys, "memo", "export", copy, "--memo", filled)[0] == 0
-    status, out, _ = run(capsys, "memo", "pack", "--memo", copy, "--json")
+    status, out, err = run(capsys, "memo", "pack", "--memo", copy, "--json")
+    assert err.startswith(f"packing {copy}, 0 s")
     report = json.loads(out)
     assert status == 0 and report["boxes"] <= report["boxes_before"]
     there = Store(filled)
