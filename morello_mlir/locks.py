@@ -100,21 +100,28 @@ class Unfinished:
 
 #: Around imports, whose locks are Python's own.
 IMPORTING = forks_wait_for(Unfinished())
-#: Whether a compilation has imported nothing.
-_all_there = False
 
 
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Around compilations, which import what they need: forks wait for them until one has imported nothing."""
-    global _all_there
-    if _all_there:
-        yield
-        return
-    with IMPORTING:
-        before = len(sys.modules)
-        yield
-        _all_there = len(sys.modules) == before
+class FirstTimes:
+    """Work of one kind, each in a `with` of its own, that imports what it needs: forks wait for it until it has once
+    imported nothing."""
+
+    def __init__(self) -> None:
+        self._all_there = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        if self._all_there:
+            yield
+            return
+        with IMPORTING:
+            before = len(sys.modules)
+            yield
+            self._all_there = len(sys.modules) == before
+
+
+#: Around compilations.
+compiling = FirstTimes()
 
 
 # These have forks take locks of theirs, which those who are waited for here may need. The last to register comes first.

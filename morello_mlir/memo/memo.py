@@ -19,7 +19,7 @@ import numpy as np
 from ..actions import Action, TableKey, explore, matters, remaining
 from ..actions.space import holds
 from ..errors import MorelloError
-from ..locks import lock
+from ..locks import FirstTimes, lock
 from ..search.schedule import Node
 from ..search.tables import AXES, Tables
 from ..targets import INFINITE, MAX_COST, Target
@@ -129,6 +129,8 @@ MOST_PENDING = 400
 
 #: Held while something is written, and by who has others write nothing (`undisturbed`).
 _writing = lock()
+#: Around what numba compiles and runs, for which it imports more than itself.
+_compressing = FirstTimes()
 #: Seconds that the latter keep writers waiting at most.
 LONGEST_WAIT = 60.0
 
@@ -277,7 +279,9 @@ class Memo:
         assert self.user is not None
         name = memo_key(key, self.target)
         try:
-            self.user.store.put(self.user.space, self.target.name, records_of(tables, key, orders=QUICK))
+            with _compressing():
+                records = records_of(tables, key, orders=QUICK)
+            self.user.store.put(self.user.space, self.target.name, records)
         except Exception as error:
             # An answer that cannot be kept is an answer all the same.
             log.warning("memo %s: a table was not kept: %s", self.user.store.path, error)

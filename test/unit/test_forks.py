@@ -79,8 +79,9 @@ def test_a_fork_while_llvm_compiles():
     assert done.stdout.strip() == "0", done.stderr
 
 
-def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+def run(code: str, *arguments: str) -> str:
+    call = [sys.executable, "-W", "ignore", "-c", code, *arguments]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
     return done.stdout.strip() or done.stderr
 
 
@@ -177,6 +178,39 @@ if child == 0:
     os._exit(0 if hasattr(kernels("policy"), "choose_move") else 1)
 print(os.waitpid(child, 0)[1])
 """)
+        == "0"
+    )
+
+
+def test_who_is_forked_at_the_first_tables_keeps_tables():
+    """The writer's thread imports what compresses tables, and that more when it is first called."""
+    assert (
+        run(
+            """
+import os, sys, tempfile, time
+import numpy as np
+os.environ["MORELLO_MEMO"] = os.path.join(tempfile.mkdtemp(), "memo")
+import morello_mlir
+f = morello_mlir.compile(sys.argv[1], cache=False, threads=1).functions["matmul"]
+square = lambda n: np.ones((n, n), np.float32)
+from morello_mlir.memo import memo
+lost = []
+memo.log.warning = lambda *said: lost.append(said)
+f(*[square(20)] * 3)
+wrong = 0
+for moment in (0, 0.001, 0.01, 0.1):
+    time.sleep(moment)
+    child = os.fork()
+    if child == 0:
+        f(*[square(90)] * 3)
+        for each in memo._memos:
+            each.flush()
+        os._exit(len(lost) > 0)
+    wrong += os.waitpid(child, 0)[1] != 0
+print(wrong)
+""",
+            MATMUL,
+        )
         == "0"
     )
 
