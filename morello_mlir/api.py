@@ -69,15 +69,7 @@ def compile(
 
         started = time.perf_counter()
         parsed = _parse(module)
-        settings = settings_of(
-            target=target,
-            threads=threads,
-            memo=memo,
-            optimize=optimize,
-            top_k=top_k,
-            measure=measure,
-            pack_constants=pack_constants,
-        )
+        settings = settings_of(target, threads, memo, optimize, top_k, measure, pack_constants)
         compiled = CompiledModule(parsed, settings, cache, entry, time.perf_counter() - started, constants or {})
     compiled._compile_eagerly()
     return compiled
@@ -115,7 +107,6 @@ def _is_file(text: str) -> bool:
 
 
 def settings_of(
-    *,
     target: str = "host",
     threads: int | None = None,
     memo: str | os.PathLike[str] | None = None,
