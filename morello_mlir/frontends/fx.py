@@ -16,7 +16,7 @@ from torch.fx import Graph, Node
 from morello_mlir.errors import CompileError, first_line
 from morello_mlir.memo.memo import undisturbed
 
-from . import decompositions, fold, importer, isolated, steps
+from . import decompositions, fold, importer, isolated, steps, unsigned_bytes
 
 ENTRY = "main"
 
@@ -75,6 +75,7 @@ def graph_of(
     graph: Graph = program.graph_module.graph
     places = _Places(program, graph, fixed or {})
     _refuse(graph)
+    unsigned_bytes.widen(graph)
     fold.fill_empty(graph)
     fold.fold_batch_norms(graph, places.constants)
     fold.fold_constants(graph, places.constants)
