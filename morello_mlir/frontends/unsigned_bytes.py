@@ -22,12 +22,12 @@ _KEPT = {
 }
 _KEPT |= {_aten.slice.Tensor, _aten.select.int, _aten.squeeze.dim, _aten.squeeze.dims, _aten.index.Tensor}
 _KEPT |= {_aten.view.dtype}
-
-
 #: What is something else of signed bytes, and makes bytes: torch-mlir does not cast int32 back.
 _REFUSED = {
     *(_aten.div.Tensor_mode, _aten.div.Scalar_mode, _aten.remainder.Tensor, _aten.remainder.Scalar),
     *(_aten.fmod.Tensor, _aten.fmod.Scalar, _aten.clamp.Tensor, _aten.clamp_min.Tensor, _aten.clamp_max.Tensor),
+    *(_aten.max_pool2d_with_indices.default, _aten.max_pool3d_with_indices.default),
+    *(_aten.adaptive_max_pool2d.default, _aten.adaptive_max_pool3d.default),
 }
 
 
@@ -40,12 +40,13 @@ def widen(graph: Graph) -> None:
         made = node.meta.get("val")
         if not isinstance(node.target, torch._ops.OpOverload) or node.target in _KEPT:
             continue
-        if not isinstance(made, torch.Tensor) or not any(_is_bytes(each) for each in node.all_input_nodes):
+        if not any(_is_bytes(each) for each in node.all_input_nodes):
             continue
-        if made.dtype != torch.uint8:
-            _in_single_words(graph, node)
-        elif node.target in _REFUSED:
+        makes_bytes = not isinstance(made, torch.Tensor) or made.dtype == torch.uint8
+        if makes_bytes and node.target in _REFUSED:
             raise CompileError(f"'{node.target}' of unsigned bytes: torch-mlir's lowering takes them for signed ones")
+        if not makes_bytes:
+            _in_single_words(graph, node)
 
 
 def _is_bytes(node: Node) -> bool:

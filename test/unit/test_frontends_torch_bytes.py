@@ -55,6 +55,12 @@ def test_what_would_take_unsigned_bytes_for_signed_ones_is_refused(op):
         check(op, x, x)
 
 
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.max_pool3d])
+def test_pooling_of_unsigned_bytes_is_refused(pool):
+    with pytest.raises(CompileError, match="of unsigned bytes"):
+        check(lambda x: pool(x, 2), torch.arange(256, dtype=torch.uint8).reshape(4, 4, 4, 4))
+
+
 def test_convolutions_of_bytes_are_refused():
     x = torch.ones(1, 2, 5, dtype=torch.int8)
     with pytest.raises(CompileError, match="of bytes"):
