@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -124,6 +125,39 @@ class FirstTimes:
 compiling = FirstTimes()
 
 
+class Ending:
+    """Threads that have been in MLIR. It takes locks of its caches once more as they end, when Python knows them no
+    longer: a child that is forked at that moment would wait for these for ever."""
+
+    #: How often a fork looks (`_PAUSE`). A thread of somebody else's may have left Python and live on.
+    LOOKS = 2_000
+
+    def __init__(self) -> None:
+        #: By the number that the system knows it by, the one that Python does.
+        self._been: dict[int, int] = {}
+
+    def here(self) -> None:
+        """This thread is going there."""
+        self._been[threading.get_native_id()] = threading.get_ident()
+
+    def wait(self) -> None:
+        """Until those that have left Python are gone. They are seen on Linux alone."""
+        for _ in range(self.LOOKS):
+            in_python = sys._current_frames()
+            left = [each for each, ident in self._been.copy().items() if ident not in in_python]
+            ending = [each for each in left if Path(f"/proc/self/task/{each}").exists()]
+            for each in set(left).difference(ending):
+                self._been.pop(each, None)
+            if not ending:
+                return
+            time.sleep(_PAUSE)
+        for each in ending:
+            self._been.pop(each, None)
+
+
+in_mlir = Ending()
+
+
 # These have forks take locks of theirs, which those who are waited for here may need. The last to register comes first.
 for _name in ("logging", "concurrent.futures.thread"):
     importlib.import_module(_name)
@@ -144,6 +178,7 @@ def _before_fork() -> None:
         time.sleep(_PAUSE)
     for do in _before_forks:
         do()
+    in_mlir.wait()
 
 
 def _take_all(locks: list[Any]) -> bool:

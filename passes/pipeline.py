@@ -15,6 +15,7 @@ from typing import Any
 from morello_mlir import diagnostics
 from morello_mlir.diagnostics import Diagnostic
 from morello_mlir.errors import MorelloError, PassError, PipelineError
+from morello_mlir.locks import in_mlir
 
 from . import registry
 from .base import Pass
@@ -275,6 +276,7 @@ class _Runner:
     def _run_native(self, elements: tuple[Element, ...], op: Any) -> None:
         from mlir.passmanager import PassManager
 
+        in_mlir.here()
         mark = len(self.sink.diagnostics)
         manager = PassManager(op.name, op.context)
         manager.add(to_text(elements))

@@ -10,7 +10,7 @@ from typing import Any
 
 from morello_mlir import diagnostics
 from morello_mlir.errors import CompileError, InputError
-from morello_mlir.locks import IMPORTING, lock, once
+from morello_mlir.locks import IMPORTING, in_mlir, lock, once
 
 #: MLIR objects of one context are not safe to change from two threads: whoever builds holds this.
 LOCK = lock()
@@ -90,6 +90,7 @@ def _parsed(parse: Callable[[], Any], name: str) -> Any:
     with IMPORTING:
         import mlir.ir as ir
 
+    in_mlir.here()
     # The lock first: two threads that come first must not make a context each.
     with LOCK, IMPORTING, shared_context() as context, diagnostics.capture(context) as sink:
         try:

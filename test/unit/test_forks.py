@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from morello_mlir import locks
 
 MATMUL = """
 func.func @matmul(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
@@ -77,6 +80,52 @@ def test_a_fork_while_llvm_compiles():
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "0", done.stderr
+
+
+_FORKING_AT_ENDS = """
+import os, sys, threading
+import numpy as np
+import morello_mlir
+f = morello_mlir.compile(sys.argv[1], cache=False, threads=1).functions["matmul"]
+square = lambda n: np.ones((n, n), np.float32)
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # so that ends take a while
+def call(n):
+    f(*[square(n)] * 3)
+    over.set()
+found = set()
+for n in range(20, 32):
+    over = threading.Event()
+    threading.Thread(target=call, args=[n]).start()
+    over.wait()
+    children = []
+    for _ in range(3):
+        children.append(os.fork())
+        if children[-1] == 0:
+            os._exit(0 if (f(square(7), square(7), square(7)) == 8).all() else 1)
+    found |= {os.waitpid(child, 0)[1] for child in children}
+print(found)
+"""
+
+
+def test_a_fork_while_threads_end_that_have_compiled():
+    """They are in MLIR once more then, when Python knows them no longer."""
+    assert run(_FORKING_AT_ENDS, MATMUL) == "{0}"
+
+
+def test_a_thread_that_has_left_python_and_lives_on_is_waited_for_once(monkeypatch):
+    been = locks.Ending()
+    monkeypatch.setattr(been, "LOOKS", 3)
+    waits: list[float] = []
+    monkeypatch.setattr(locks.time, "sleep", waits.append)
+    been.here()
+    been.wait()
+    assert not waits
+    # One of a library, say: the system knows it, and Python does not.
+    been._been = {os.getpid(): 0, 2**30: 0}
+    been.wait()
+    assert len(waits) == 3 and not been._been
+    been.wait()
+    assert len(waits) == 3
 
 
 def run(code: str, *arguments: str) -> str:
